@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
-use store::{DueTurn, ExpiredQuestion, StoreError};
+use store::{ExpiredQuestion, StoreError};
+use uuid::Uuid;
 use wire::chat::{InputSubmission, ThreadItem};
 
 use super::{Job, JobError};
@@ -21,7 +22,7 @@ const ANSWERS: TimeDelta = TimeDelta::minutes(5);
 /// The rounds over questions.
 pub(crate) struct QuestionRounds {
     ports: RunPorts,
-    /// When it was looked for answers.
+    /// When the last round polled for answers.
     answered: Arc<Mutex<Option<DateTime<Utc>>>>,
 }
 
@@ -30,23 +31,27 @@ impl QuestionRounds {
         Self { ports, answered: Arc::default() }
     }
 
-    async fn look(&self) -> Result<(), StoreError> {
+    async fn poll(&self) -> Result<(), StoreError> {
         let SharedPorts { store, clock, .. } = &*self.ports;
-        let expired = store.expired_questions().await?;
-        for question in &expired {
-            self.end(question).await?;
+        for question in store.expired_questions().await? {
+            // One that cannot be read does not keep the others waiting.
+            if let Err(error) = self.expire(&question).await {
+                tracing::warn!(%error, item = %question.id.wire("item"), "failed to end a question that has expired");
+            }
         }
         // A turn may be answered in the moment in which it ends.
         let (now, last) = (clock.now(), *self.answered.lock());
         store.wake_answered_turns(last.map_or(DateTime::UNIX_EPOCH, |last| last - ANSWERS)).await?;
         *self.answered.lock() = Some(now);
         for turn in store.due_turns().await? {
-            self.continues(turn).await?;
+            if let Err(error) = self.continue_turn(turn).await {
+                tracing::warn!(%error, run = %turn, "failed to continue a turn that is due");
+            }
         }
         Ok(())
     }
 
-    async fn end(&self, question: &ExpiredQuestion) -> Result<(), StoreError> {
+    async fn expire(&self, question: &ExpiredQuestion) -> Result<(), StoreError> {
         let SharedPorts { store, ids, .. } = &*self.ports;
         let item = store.items_named(question.thread, &[question.id]).await?.pop();
         let answered = item.as_ref().and_then(|item| {
@@ -65,11 +70,11 @@ impl QuestionRounds {
         Ok(())
     }
 
-    async fn continues(&self, turn: DueTurn) -> Result<(), StoreError> {
+    async fn continue_turn(&self, turn: Uuid) -> Result<(), StoreError> {
         let ids = &self.ports.ids;
         let (Ok(run), Ok(stream)) = (ids.uuid(), ids.uuid()) else { return Ok(()) };
         let next = continuation((run, stream), None, &[]);
-        if self.ports.store.continue_due_turn(turn.run, &next).await? {
+        if self.ports.store.continue_due_turn(turn, &next).await? {
             self.ports.wakeups.queue();
         }
         Ok(())
@@ -82,7 +87,7 @@ impl Job for QuestionRounds {
     const PAUSE: Duration = Duration::from_secs(1);
 
     async fn round(&self) -> Result<(), JobError> {
-        if let Err(error) = self.look().await {
+        if let Err(error) = self.poll().await {
             tracing::warn!(%error, "failed to poll for questions that have expired");
         }
         Ok(())

@@ -74,7 +74,7 @@ impl<K: Kind> Driver<K> {
             biased;
             () = stop.cancelled() => Outcome::Stopped,
             outcome = self.unread(&writer, topic.readers()) => outcome,
-            ran = execute(version, (run.workspace, writer.chat()), input, recorded, ports, &writer, &activity) => match ran {
+            ran = execute(version, (run.workspace, writer.account()), input, recorded, ports, &writer, &activity) => match ran {
                 Ran::Succeeded(output) => Outcome::Succeeded(output),
                 Ran::Failed(error) => Outcome::Failed(error),
                 Ran::Lost(error) => return Driven::Lost(error),
@@ -111,12 +111,11 @@ impl<K: Kind> Driver<K> {
         let Self { kind, run, ports } = self;
         let due_at = waits.due;
         match kind.parks(run, waits, writer, ports).await {
-            Ok(Parking::Queue) => {}
-            Ok(Parking::End(end)) => {
+            Parking::Queue => {}
+            Parking::End(end) => {
                 let written = writer.end(end, run.placed).await;
                 return self.settled(writer, written, Driven::Ended).await;
             }
-            Err(error) => return Driven::Unreadable(error.to_string()),
         }
         let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };
         let parked = writer.park(row, run.parked.saturating_add(1), run.placed).await;
@@ -172,7 +171,7 @@ impl<K: Kind> Driver<K> {
         let key = Key { id: run.id, workspace: run.workspace };
         let early = run.early.lock().take();
         RunWriter::new(
-            (key, kind.chat_session(run)),
+            (key, kind.account(run)),
             run.stream,
             ports.clone(),
             next_seq,

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::budget::ChatSession;
+use super::budget::BudgetAccount;
 use super::early_start::EarlyStart;
 use super::lease::RunToken;
 use super::waiting::Waits;
@@ -93,8 +93,8 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         ports: &RunPorts,
     ) -> Result<Option<(RunInput, Self::Opening)>, StoreError>;
 
-    /// The chat whose limits the run's models have.
-    fn chat_session(&self, _run: &Run<Self>) -> Option<ChatSession> {
+    /// The account that pays for the run's models; `None` if they have no limits.
+    fn account(&self, _run: &Run<Self>) -> Option<BudgetAccount> {
         None
     }
 
@@ -127,8 +127,8 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         _waits: Waits,
         _writer: &RunWriter<Self::Events>,
         _ports: &RunPorts,
-    ) -> Result<Parking, StoreError> {
-        Ok(Parking::Queue)
+    ) -> Parking {
+        Parking::Queue
     }
 
     /// Writes the last events. Pure.
@@ -192,6 +192,14 @@ impl Progress {
 }
 
 impl<K: Kind> Run<K> {
+    /// When an earlier life first started it; `None` if none has.
+    pub(crate) fn first_start(&self) -> Option<DateTime<Utc>> {
+        match self.progress {
+            Progress::New { .. } => None,
+            Progress::Recovered { started_at, .. } => started_at,
+        }
+    }
+
     /// The run that an earlier life left.
     ///
     /// # Errors

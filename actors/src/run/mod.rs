@@ -66,7 +66,7 @@ use crate::streams::{Reader, Topics};
 use answers::AnswersOf;
 use attachments::AttachmentsOf;
 pub(crate) use attachments::FileRoom;
-use budget::{BudgetOf, Budgets, ChatSession};
+use budget::{BudgetAccount, Budgets, RunBudget};
 pub(crate) use credentials::CredentialsOf;
 use databases::DatabasesOf;
 use pace::Turn;
@@ -160,7 +160,7 @@ enum Ran {
 /// Executes a version to its end. Dropped, the run is stopped.
 async fn execute<T: EventWriter>(
     version: &LoadedVersion,
-    (workspace, chat): (Uuid, Option<ChatSession>),
+    (workspace, account): (Uuid, Option<BudgetAccount>),
     input: RunInput,
     recorded: Vec<RecordedStep>,
     ports: &RunPorts,
@@ -169,7 +169,7 @@ async fn execute<T: EventWriter>(
 ) -> Ran {
     let run = input.run.id.clone();
     let thread = input.run.thread_id.as_deref().and_then(|thread| ThreadId::parse(thread).ok());
-    let adapters = Adapters::of(writer.run(), (workspace, chat), thread, ports);
+    let adapters = Adapters::of(writer.run(), (workspace, account), thread, ports);
     let clock = Arc::clone(&ports.clock);
     let ports = adapters.ports(ports, writer, writer, activity);
     let mut turn = Turn::new(writer.run(), workspace, writer.slice(), &*clock);
@@ -198,7 +198,7 @@ async fn execute<T: EventWriter>(
 /// What a run reaches beside its journal and its output.
 struct Adapters<'a> {
     answers: AnswersOf,
-    budget: BudgetOf<'a>,
+    budget: RunBudget<'a>,
     credentials: CredentialsOf<'a>,
     sandbox: Sandbox,
     search: SearchOf<'a>,
@@ -210,13 +210,13 @@ struct Adapters<'a> {
 impl<'a> Adapters<'a> {
     fn of(
         run: Uuid,
-        (workspace, chat): (Uuid, Option<ChatSession>),
+        (workspace, account): (Uuid, Option<BudgetAccount>),
         thread: Option<ThreadId>,
         ports: &'a RunPorts,
     ) -> Self {
         Self {
-            budget: BudgetOf {
-                of: chat,
+            budget: RunBudget {
+                account,
                 budgets: &ports.budgets,
                 plans: &ports.plans,
                 store: &ports.store,

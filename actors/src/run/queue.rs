@@ -25,9 +25,9 @@ const ANSWERS: TimeDelta = TimeDelta::minutes(5);
 pub(crate) struct RunQueue {
     recovery: Recovery,
     lease: Lease,
-    /// When it was looked what is due, in monotonic time.
+    /// When the queue was last polled for due runs, in monotonic time.
     looked: Arc<Mutex<Option<Duration>>>,
-    /// When it was looked for answers.
+    /// When the queue was last polled for answers.
     answered: Arc<Mutex<Option<DateTime<Utc>>>>,
 }
 

@@ -19,7 +19,7 @@ use store::{FoundItem, RunState, StoreError};
 use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 
-use super::budget::ChatSession;
+use super::budget::BudgetAccount;
 use super::early_start::{EarlyStart, StartOutcome};
 use super::journal::{outbox_row, question_row, step_row};
 use super::pace::Slice;
@@ -53,8 +53,8 @@ struct Inner<T> {
     /// Of a run whose start is stored with its first writes.
     start: Option<StartOutcome>,
     thread_change: tokio::sync::Mutex<()>,
-    /// The chat that pays for the run's models.
-    chat: Option<ChatSession>,
+    /// Pays for the run's models.
+    account: Option<BudgetAccount>,
 }
 
 struct State<T> {
@@ -71,8 +71,6 @@ struct State<T> {
     found: HashMap<String, Option<FoundItem>>,
     /// Whether items were taken out of the thread, and the commit of that is not known.
     is_cut: bool,
-    /// Whether a model was used.
-    has_spent: bool,
 }
 
 /// How a run stands at its end.
@@ -85,9 +83,9 @@ pub(crate) struct End {
 }
 
 impl<T: EventWriter> RunWriter<T> {
-    /// `early`: the run's start, if that is not stored yet. `chat`: pays for the run's models.
+    /// `early`: the run's start, if that is not stored yet. `account`: pays for the run's models.
     pub(crate) fn new(
-        (key, chat): (Key, Option<ChatSession>),
+        (key, account): (Key, Option<BudgetAccount>),
         stream: Uuid,
         ports: RunPorts,
         next_seq: u64,
@@ -105,7 +103,6 @@ impl<T: EventWriter> RunWriter<T> {
             lost: None,
             found: HashMap::new(),
             is_cut: false,
-            has_spent: false,
         };
         let inner = Inner {
             key,
@@ -116,14 +113,14 @@ impl<T: EventWriter> RunWriter<T> {
             changed: Notify::new(),
             start,
             thread_change: tokio::sync::Mutex::default(),
-            chat,
+            account,
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// The chat that pays for the run's models.
-    pub(crate) fn chat(&self) -> Option<ChatSession> {
-        self.inner.chat.clone()
+    /// The account that pays for the run's models.
+    pub(crate) fn account(&self) -> Option<BudgetAccount> {
+        self.inner.account.clone()
     }
 
     /// Notes that the run has begun; goes out with whatever is handed over first.
@@ -221,10 +218,11 @@ impl<T: EventWriter> RunWriter<T> {
         let (done, committed) = oneshot::channel();
         {
             let mut state = self.inner.state.lock();
-            let Inner { chat, ports, .. } = &*self.inner;
-            let (chat, now) = (chat.as_ref().filter(|_| queued.is_none()), ports.clock.now());
-            let used = chat.and_then(|chat| ports.budgets.of_end(chat, self.run(), state.has_spent, now));
-            state.batch.chat_usage.extend(used);
+            let Inner { account, ports, .. } = &*self.inner;
+            let (account, now) = (account.as_ref(), ports.clock.now());
+            let ends = queued.is_none();
+            let rest = account.and_then(|account| ports.budgets.of_rest(account, self.run(), ends, now));
+            state.batch.chat_usage.extend(rest);
             state.batch.updates.push(end);
             state.batch.queued.extend(queued);
             state.batch.left.extend(placed.then_some(self.inner.key.id));
@@ -270,7 +268,7 @@ impl<T: EventWriter> RunWriter<T> {
     }
 
     /// Asks until the database answers.
-    async fn ask<R, F>(&self, what: &str, query: impl Fn() -> F) -> R
+    pub(crate) async fn ask<R, F>(&self, what: &str, query: impl Fn() -> F) -> R
     where
         F: Future<Output = Result<R, StoreError>>,
     {
@@ -425,10 +423,9 @@ impl<T: EventWriter> Journal for RunWriter<T> {
             state.events.records(&row);
             state.batch.questions.extend(question_row(self.inner.key.id, &row));
             state.batch.outbox.extend(outbox_row(self.inner.key.id, &row));
-            let Inner { chat, ports, .. } = &*self.inner;
-            let (chat, now) = (chat.as_ref(), ports.clock.now());
-            let used = chat.and_then(|chat| ports.budgets.of_step(chat, self.run(), &row, now));
-            state.has_spent |= used.is_some();
+            let Inner { account, ports, .. } = &*self.inner;
+            let (account, now) = (account.as_ref(), ports.clock.now());
+            let used = account.and_then(|account| ports.budgets.of_step(account, self.run(), &row, now));
             state.batch.chat_usage.extend(used);
             state.batch.steps.push(step_row(self.inner.key.id, row));
             state.receipts.push(done);

@@ -6,6 +6,8 @@ use futures_util::future::join_all;
 use integration_tests::{Answer, AnswerExt, Endpoint, TestService, Workflow, chat, events, graphs, until};
 use serde_json::{Value, json};
 
+use crate::questions::Asked;
+
 /// Tokens that the endpoint reports for each call.
 const CALL: u64 = 7;
 
@@ -82,7 +84,7 @@ async fn a_session_has_its_tokens_and_other_sessions_have_theirs() {
     assert_eq!(limit(&t, &workflow, json!(null)).await.status, 200);
     assert_eq!(failure(&say(&t, &workflow, Some(&cookie)).await.0), None);
     let used = usage(&t, &workflow).await;
-    let expected = json!({"sessions": 2, "turns": 4, "calls": 4, "input_tokens": 12, "output_tokens": 16});
+    let expected = json!({"sessions": 2, "turns": 5, "calls": 4, "input_tokens": 12, "output_tokens": 16});
     for (name, value) in expected.as_object().unwrap() {
         assert_eq!(used[0][name], *value, "{used}");
     }
@@ -190,4 +192,45 @@ async fn limits_are_checked_and_usage_is_for_readers_of_the_workflow() {
     assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE options IS NOT NULL").await, "0");
     let bad = t.get(&format!("/api/workflows/{}/chat/usage?from=yesterday", workflow.id)).await;
     assert_eq!(bad.problems().len(), 1, "{}", bad.text());
+}
+
+#[tokio::test]
+async fn a_turn_that_continues_counts_no_call_again() {
+    let model = Endpoint::quick().await;
+    let t = service(&model).await;
+    let ask = json!({"name": "sure", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "Sure?"}]});
+    let mut graph = desk();
+    graph["nodes"].as_array_mut().unwrap().push(ask);
+    graph["nodes"].as_array_mut().unwrap().push(json!({"name": "end", "type": "reply", "text": "Done."}));
+    let graph = graphs::chain(graph["nodes"].as_array().unwrap(), None);
+    let asked = Asked::of(&t, graph).await;
+    let input = json!({"answers": {"q": {"values": ["yes"]}}});
+    let answered = t.chat(&asked.submission(input)).await;
+    assert!(answered.text().contains("Done."), "{}", answered.text());
+    let used = usage(&t, &asked.workflow).await;
+    assert_eq!((model.asked(), &used[0]["calls"], &used[0]["turns"]), (1, &json!(1), &json!(2)), "{used}");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_stopped_or_interrupted_counts_with_its_calls() {
+    let model = Endpoint::holding().await;
+    let mut t = service(&model).await;
+    let mut graph = desk();
+    let slow = json!({"name": "slow", "type": "reply", "text": "one two three", "pieces": "words", "pause_ms": 2_000});
+    graph["nodes"].as_array_mut().unwrap().push(slow);
+    let graph = graphs::chain(graph["nodes"].as_array().unwrap(), None);
+    let workflow = limited(&t, graph, json!({})).await;
+    let stopped = t.open_chat(&chat::create(&workflow, "hi")).await;
+    until("the call is made", async || model.asked() == 1).await;
+    t.stop_turn(stopped.header("x-chat-stream-id").unwrap()).await;
+    until("the turn is counted", async || usage(&t, &workflow).await[0]["turns"] == 1).await;
+    assert_eq!(usage(&t, &workflow).await[0]["calls"], 1, "a call that was given up");
+    let interrupted = t.open_chat(&chat::create(&workflow, "hi")).await;
+    until("the call is made", async || model.asked() == 2).await;
+    model.release();
+    until("its step is stored", async || usage(&t, &workflow).await[0]["calls"] == 2).await;
+    drop(interrupted);
+    t.restart().await;
+    until("the turn is counted", async || usage(&t, &workflow).await[0]["turns"] == 2).await;
+    assert_eq!(usage(&t, &workflow).await[0]["calls"], 2);
 }

@@ -50,6 +50,37 @@ async fn the_end_of_a_delay_continues_a_turn() {
 }
 
 #[tokio::test]
+async fn a_continuation_that_waits_keeps_no_other_turn_of_the_thread_waiting() {
+    let t = TestService::with_manual_clock().await;
+    let ask = |name: &str| json!({"name": name, "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "?"}]});
+    let short = json!({"name": "short", "type": "delay", "seconds": 3_600});
+    let long = json!({"name": "long", "type": "delay", "seconds": 900_000});
+    let first = json!({"when": "inputs.message == 'order 7'", "to": "left"});
+    let also = json!({"when": "inputs.message == 'order 7'", "to": "short"});
+    let graph = json!({"format": "graph/1", "nodes": [ask("left"), short, ask("later"), long,
+          {"name": "said", "type": "reply", "text": "The delay is over."}],
+      "edges": [{"from": "START", "cases": [first], "else": "later"}, {"from": "START", "cases": [also], "else": "END"},
+        {"from": "later", "to": "long"}, {"from": "long", "to": "END"}, {"from": "left", "to": "END"},
+        {"from": "short", "to": "said"}, {"from": "said", "to": "END"}]});
+    let asked = Asked::timed(&t, graph).await;
+    let other = t.while_time_passes(t.chat(&chat::add(&asked.workflow, &asked.thread, "another"))).await;
+    let item = events(&other.text()).last().unwrap()["item"]["id"].clone();
+    let input = json!({"answers": {"q": {"values": ["x"]}}});
+    let params = json!({"thread_id": asked.thread, "item_id": item, "input": input});
+    let submission = chat::ask(&asked.workflow, "threads.add_structured_input", params);
+    let continued = t.while_time_passes(t.open_chat(&submission)).await;
+    let waits = "SELECT count(*) FROM runs WHERE status = 'waiting'";
+    t.while_time_passes(until("the other turn waits", async || t.scalar(waits).await == "1")).await;
+    drop(continued);
+    t.advance(Duration::from_secs(3_601));
+    t.while_time_passes(until("the delay is over", async || t.scalar(SUCCEEDED).await == "3")).await;
+    assert_eq!(t.scalar(waits).await, "1");
+    let left = asked.submission(json!({"answers": {"q": {"values": ["x"]}}}));
+    let answered = t.while_time_passes(t.chat(&left)).await;
+    assert!(answered.text().contains("The delay is over."), "{}", answered.text());
+}
+
+#[tokio::test]
 async fn a_question_expires_with_and_without_a_way_to_continue() {
     let t = TestService::with_manual_clock().await;
     let quiet = Asked::timed(&t, expiring(json!(null))).await;
@@ -155,5 +186,27 @@ async fn a_turn_that_waits_for_an_answer_outlives_the_retention_of_runs() {
     )
     .await;
     let answered = t.while_time_passes(t.chat(&asked.submission(yes()))).await;
+    assert!(answered.text().contains("Refunded: broken."), "{}", answered.text());
+}
+
+#[tokio::test]
+async fn a_question_that_a_retry_has_removed_keeps_no_run() {
+    let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
+    let asked = Asked::timed(&t, desk()).await;
+    let params = json!({"thread_id": asked.thread, "item_id": asked.items(&t).await[0]["id"]});
+    let retry = chat::ask(&asked.workflow, "threads.retry_after_item", params);
+    assert_eq!(t.while_time_passes(t.chat(&retry)).await.status, 200);
+    t.advance(Duration::from_secs(5 * 86_400));
+    let runs = "SELECT count(*) FROM runs";
+    t.while_time_passes_in(
+        Duration::from_secs(600),
+        until("the first run is deleted", async || t.scalar(runs).await == "1"),
+    )
+    .await;
+    let items = asked.items(&t).await;
+    let item = items.iter().rfind(|item| item["type"] == "structured_input").unwrap();
+    let params = json!({"thread_id": asked.thread, "item_id": item["id"], "input": yes()});
+    let answered = chat::ask(&asked.workflow, "threads.add_structured_input", params);
+    let answered = t.while_time_passes(t.chat(&answered)).await;
     assert!(answered.text().contains("Refunded: broken."), "{}", answered.text());
 }

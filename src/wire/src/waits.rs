@@ -38,7 +38,7 @@ impl WaitKind {
 pub struct WaitsFor {
     /// By which an answer names it.
     pub key: String,
-    /// Who gives the answer.
+    /// What asks.
     #[serde(default)]
     pub kind: WaitKind,
     /// The pending item of the chat, once the turn has ended with it.

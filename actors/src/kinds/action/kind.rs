@@ -16,7 +16,7 @@ use super::start::TRIGGER;
 use crate::kinds;
 use crate::kinds::turn::{history_of, run_input};
 use crate::plans::LoadedVersion;
-use crate::run::budget::{ChatSession, session_of};
+use crate::run::budget::{BudgetAccount, session_of};
 use crate::run::drive::{ended_with, succeeded};
 use crate::run::kind::{Kind, KindRow, Outcome, Run};
 use crate::run::{End, RunPorts, whole};
@@ -50,9 +50,8 @@ impl Kind for ActionRuns {
         Ok(Own { thread, widget: None, accepted: left.run.created_at, session })
     }
 
-    fn chat_session(&self, run: &Run<Self>) -> Option<ChatSession> {
-        let session = run.own.session.clone()?;
-        Some(ChatSession { workflow: run.workflow, session, unrecorded: Arc::default() })
+    fn account(&self, run: &Run<Self>) -> Option<BudgetAccount> {
+        Some(BudgetAccount::of_action(run.workflow, run.own.session.clone()?))
     }
 
     fn fresh(&self, run: &Run<Self>) -> Option<Widget> {

@@ -10,7 +10,7 @@ use wire::chat::{ChatEvent, Dialect, ItemBody, StreamOptions, ThreadItem};
 use wire::sse;
 
 use super::sent::Sent;
-use crate::text::{json, stored_json};
+use crate::text::json;
 
 /// A run that has executed steps of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,7 +18,10 @@ pub(super) struct TurnLife {
     /// Its first step.
     step: u32,
     run: Uuid,
-    /// The thread as it has read it; `None` if nothing reads it.
+    /// How many messages of the run before it has read too. A thread grows from run to run, and is stored once.
+    #[serde(default)]
+    kept: usize,
+    /// The messages that it has read after those; `None` if nothing reads the thread.
     messages: Option<Vec<Value>>,
 }
 
@@ -51,10 +54,11 @@ pub(super) struct Continued {
 impl Continued {
     /// The runs that have executed the steps, with the run that continues.
     pub(super) fn lives_of(&self, run: Uuid) -> Vec<Life> {
-        let before = self
-            .lives
-            .iter()
-            .map(|life| Life { messages: life.messages.clone(), ..crate::run::life(life.step, life.run) });
+        let read = read(&self.lives).into_iter();
+        let before = self.lives.iter().zip(read).map(|(life, messages)| Life {
+            messages: life.messages.is_some().then_some(messages),
+            ..crate::run::life(life.step, life.run)
+        });
         before.chain([crate::run::life(self.first_step, run)]).collect()
     }
 }
@@ -67,8 +71,23 @@ pub(super) fn lives(continued: Option<&Continued>, run: Uuid, messages: Option<V
     };
     // Of runs that have begun no step of their own, none is asked for.
     lives.retain(|life| life.step < step);
-    lives.push(TurnLife { step, run, messages });
+    let before = read(&lives).pop().unwrap_or_default();
+    let is_same = |(read, before): &(&Value, &Value)| read == before;
+    let kept = messages.iter().flatten().zip(&before).take_while(is_same).count();
+    let messages = messages.map(|mut messages| messages.split_off(kept));
+    lives.push(TurnLife { step, run, kept, messages });
     lives
+}
+
+/// The messages that each run has read.
+fn read(lives: &[TurnLife]) -> Vec<Vec<Value>> {
+    let mut all: Vec<Vec<Value>> = Vec::new();
+    for TurnLife { kept, messages, .. } in lives {
+        let before = all.last().map(Vec::as_slice).unwrap_or_default();
+        let kept = before.get(..*kept).unwrap_or(before);
+        all.push(kept.iter().chain(messages.iter().flatten()).cloned().collect());
+    }
+    all
 }
 
 impl Left {
@@ -96,8 +115,46 @@ pub(crate) fn continuation(
     Continuation { run, stream, dialect, frames, last_seq }
 }
 
-/// The run whose turn a run continues, as its row says.
-pub(super) fn continues(options: Option<&str>) -> Option<Uuid> {
-    let options = stored_json(options?).ok()?;
-    options.get("continues").and_then(Value::as_str).and_then(|run| Uuid::parse_str(run).ok())
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(text: &str) -> Value {
+        json!({"role": "user", "content": text})
+    }
+
+    #[test]
+    fn a_thread_that_several_runs_have_read_is_stored_once() {
+        let (one, two, three) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
+        let thread: Vec<Value> = ["a", "b", "c", "d"].map(said).into();
+        let first = lives(None, one, Some(thread[..2].to_vec()));
+        let before = Continued { lives: first, first_step: 3, ..Continued::default() };
+        let both = lives(Some(&before), two, Some(thread.clone()));
+        assert_eq!((both[1].kept, both[1].messages.as_deref()), (2, Some(&thread[2..])));
+        let before = Continued { lives: both, first_step: 5, ..Continued::default() };
+        let read: Vec<_> =
+            before.lives_of(three).into_iter().map(|life| (life.step, life.messages)).collect();
+        assert_eq!(read, [(1, Some(thread[..2].to_vec())), (3, Some(thread)), (5, None)]);
+    }
+
+    #[test]
+    fn a_run_without_steps_of_its_own_is_left_out_and_what_is_new_in_the_middle_is_kept() {
+        let (one, two, three) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
+        let first = lives(None, one, Some(vec![said("a"), said("b")]));
+        let before = Continued { lives: first, first_step: 2, ..Continued::default() };
+        let skipped = lives(Some(&before), two, Some(vec![said("a"), said("b"), said("c")]));
+        let before = Continued { lives: skipped, first_step: 2, ..Continued::default() };
+        let last = lives(Some(&before), three, Some(vec![said("a"), said("new"), said("b")]));
+        assert_eq!(last.iter().map(|life| (life.run, life.kept)).collect::<Vec<_>>(), [(one, 0), (three, 1)]);
+        assert_eq!(read(&last)[1], [said("a"), said("new"), said("b")]);
+    }
+
+    #[test]
+    fn a_life_of_an_older_build_has_its_whole_thread() {
+        let old = json!({"step": 1, "run": Uuid::nil(), "messages": [said("a")]});
+        let old: TurnLife = serde_json::from_value(old).unwrap();
+        assert_eq!(read(&[old]), [[said("a")]]);
+    }
 }

@@ -13,14 +13,14 @@ use uuid::Uuid;
 use wire::chat::{ChatEvent, ThreadItem};
 
 use super::again::Again;
-use super::continuing::{Continued, Left, continues};
+use super::continuing::{Continued, Left};
 use super::events::ChatEvents;
 use super::input::{self, Cut};
 use super::resume::{Resumed, fold};
 use super::{TRIGGER, Turn, TurnOf, Turns, ending, grace, order, refill};
 use crate::kinds;
 use crate::plans::LoadedVersion;
-use crate::run::budget::{ChatSession, session_of as session};
+use crate::run::budget::{BudgetAccount, session_of as session};
 use crate::run::kind::{Kind, KindRow, Outcome, Parking};
 use crate::run::waiting::Waits;
 use crate::run::{End, RunPorts, RunWriter};
@@ -56,7 +56,7 @@ impl Kind for Turns {
             dialect: left.dialect.ok_or("the turn's stream has no dialect")?,
             order: run.turn_order.unwrap_or(run.id),
             session: session(run.options.as_deref()),
-            continues: continues(run.options.as_deref()),
+            continues: run.continues,
             again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
             user_item: None,
             first: None,
@@ -126,9 +126,8 @@ impl Kind for Turns {
         Ok(Some((input, Opening { cut, items, messages })))
     }
 
-    fn chat_session(&self, run: &TurnOf) -> Option<ChatSession> {
-        let session = run.own.session.clone()?;
-        Some(ChatSession { workflow: run.workflow, session, unrecorded: Arc::default() })
+    fn account(&self, run: &TurnOf) -> Option<BudgetAccount> {
+        Some(BudgetAccount::of_turn(run.workflow, run.own.session.clone()?))
     }
 
     fn events(&self, run: &TurnOf, told: Resumed, ports: &RunPorts) -> ChatEvents {
@@ -137,7 +136,7 @@ impl Kind for Turns {
         let is_action = run.inputs.get("action").is_some_and(|action| !action.is_null());
         ChatEvents::new((run.own.thread, run.id, user_item), run.own.dialect, ids, clock, (sent, message))
             .without_reply(is_action)
-            .continuing(continued, has_added)
+            .continuing(continued, has_added, run.first_start().is_some())
     }
 
     fn open(
@@ -171,27 +170,29 @@ impl Kind for Turns {
         Waits { due, asking }: Waits,
         writer: &RunWriter<ChatEvents>,
         ports: &RunPorts,
-    ) -> Result<Parking, StoreError> {
+    ) -> Parking {
+        let store = &ports.store;
         if !asking.is_empty() {
+            // What was written before depends on it: the run cannot start again while that is being committed.
+            let questions =
+                writer.ask("the questions of a turn", || store.unanswered_questions(run.id)).await;
             // Those of attempts that were given up are asked no more; those that have expired by now are ended as items.
-            let (open, closed): (Vec<_>, Vec<_>) = ports
-                .store
-                .unanswered_questions(run.id)
-                .await?
+            let (open, closed): (Vec<_>, Vec<_>) = questions
                 .into_iter()
                 .filter(|question| question.item.is_some())
                 .partition(|question| asking.iter().any(|step| is_of(question, step)));
             // What it waits for has been answered or has expired by now: the run that continues will find out.
             let soon = open.is_empty().then(|| ports.clock.now() + SOON);
             let due = due.into_iter().chain(soon).min();
-            return Ok(Parking::End(writer.with(|events| events.end_with(open, closed, due))));
+            return Parking::End(writer.with(|events| events.end_with(open, closed, due)));
         }
-        let text = waits_for(ports.store.open_questions(run.id).await?, due);
+        // Only a text for readers.
+        let text = waits_for(store.open_questions(run.id).await.unwrap_or_default(), due);
         writer.with(|events| {
             events.complete_open_items();
             events.event(ChatEvent::ProgressUpdate { text, icon: Some("clock".to_owned()) });
         });
-        Ok(Parking::Queue)
+        Parking::Queue
     }
 
     fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
@@ -238,10 +239,7 @@ async fn take_over(
     ports: &RunPorts,
 ) -> Result<Resumed, StoreError> {
     let (store, thread) = (&ports.store, run.own.thread);
-    if stopping
-        && store.sent_before(run.id).await?.is_none()
-        && store.is_continued_by_another(thread, run.id).await?
-    {
+    if stopping && store.sent_before(run.id).await?.is_none() && store.has_other_continuation(run.id).await? {
         return Ok(Resumed::default());
     }
     let Some(taken) = store.continue_turn(run.id, turn).await? else {
@@ -250,7 +248,7 @@ async fn take_over(
     };
     let mut left: Left = serde_json::from_str(&taken.sent)
         .map_err(|error| StoreError::Corrupt(format!("what turn {} has sent: {error}", taken.run)))?;
-    if taken.is_first {
+    if run.first_start().is_none() {
         // What other turns have made of its items meanwhile, readers know from these turns.
         left.sent.remember(store.items_of_run(thread, taken.run, &left.sent.ids()).await?);
         store.set_turn_sent(taken.run, &json(&left)).await?;

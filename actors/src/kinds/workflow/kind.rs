@@ -13,7 +13,7 @@ use super::start::RunOptions;
 use crate::kinds;
 use crate::plans::LoadedVersion;
 use crate::run::drive::{ended_with, succeeded};
-use crate::run::kind::{Kind, KindRow, Outcome, Progress, Run};
+use crate::run::kind::{Kind, KindRow, Outcome, Run};
 use crate::run::{End, RunPorts, RunWriter, whole};
 
 /// Runs of a workflow outside a chat.
@@ -49,7 +49,7 @@ impl Kind for WorkflowRuns {
         (): &(),
         ports: &RunPorts,
     ) -> Result<Option<(RunInput, ())>, StoreError> {
-        let started_at = first_start(run).unwrap_or_else(|| ports.clock.now());
+        let started_at = run.first_start().unwrap_or_else(|| ports.clock.now());
         let ids = (run.id, run.workflow);
         let input = run_input(ids, &run.trigger, run.inputs.clone(), &run.own, version, started_at);
         Ok(Some((input, ())))
@@ -71,7 +71,7 @@ impl Kind for WorkflowRuns {
         let started = RunEvent::RunStarted {
             workflow_id: run.workflow.to_string(),
             version: version.number,
-            resumed: first_start(run).is_some(),
+            resumed: run.first_start().is_some(),
         };
         writer.with(|events| events.event(started));
     }
@@ -102,14 +102,6 @@ impl Kind for WorkflowRuns {
         let ids = (stored.id, stored.workflow_id);
         let options = RunOptions::stored(stored);
         Ok(run_input(ids, &stored.trigger, inputs, &options, version, started_at))
-    }
-}
-
-/// When an earlier life first started the run.
-fn first_start(run: &Run<WorkflowRuns>) -> Option<chrono::DateTime<chrono::Utc>> {
-    match run.progress {
-        Progress::Recovered { started_at, .. } => started_at,
-        Progress::New { .. } => None,
     }
 }
 

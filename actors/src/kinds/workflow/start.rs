@@ -31,9 +31,6 @@ pub struct RunOptions {
     /// What it repeats: the steps before are copied, not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// The run whose turn it continues with an answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub continues: Option<Uuid>,
 }
 
 impl RunOptions {

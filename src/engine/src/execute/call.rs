@@ -21,7 +21,7 @@ use super::ports::{
     StepKey, ThreadChange, Workflows,
 };
 use super::reuse::Finished;
-use super::spending::{Reserved, Spending};
+use super::spending::{ModelReservation, Spending};
 use super::{Failure, RunInfo, RunInput, Stop, steps};
 use crate::redact::Redactor;
 use crate::{NodeError, RunError};
@@ -125,10 +125,15 @@ impl Call<'_> {
     ///
     /// # Errors
     /// `chat.budget.session` or `chat.budget.workflow` if that exceeds a limit.
-    pub(crate) async fn reserve(&self, expected: Spending) -> Result<Reserved<'_>, NodeError> {
+    pub(crate) async fn reserve(
+        &self,
+        model: &str,
+        expected: Spending,
+    ) -> Result<ModelReservation<'_>, NodeError> {
         let budget = self.env.ports.budget;
-        let budget = budget.reserve(&expected).await?.then_some(budget);
-        Ok(Reserved { budget, expected, used: None, sum: &self.spending })
+        budget.reserve(&expected).await?;
+        let used = Spending::of(model, expected.input_tokens, 0);
+        Ok(ModelReservation { budget, expected, used, sum: &self.spending })
     }
 
     /// The node's name in the journal.

@@ -89,7 +89,13 @@ impl RunInput {
 
     /// The runs for the frame of a sub-workflow, which reads the thread once.
     pub(crate) fn lives_without_messages(&self) -> Vec<Life> {
-        self.lives.iter().map(|life| Life { messages: None, ..life.clone() }).collect()
+        let without = |Life { step, run, accepted_at, .. }: &Life| Life {
+            step: *step,
+            run: run.clone(),
+            accepted_at: *accepted_at,
+            messages: None,
+        };
+        self.lives.iter().map(without).collect()
     }
 
     /// The run that has executed a super-step.

@@ -15,7 +15,7 @@ pub use net::{Client as Outbound, Host};
 
 pub use super::attachments::{AttachedFile, Attachments, Look, NoAttachments, Room, attachment_not_found};
 use super::delivery::Delivery;
-pub use super::spending::{Budget, NoBudget, Spending};
+pub use super::spending::{ModelBudget, Spending};
 use crate::cache::Cache;
 use crate::search::{ChunkPlace, IndexedChunk, Ranked};
 use crate::{Activity, NodeError, Plan};
@@ -35,7 +35,7 @@ pub struct Ports<'a> {
     /// Language models.
     pub models: &'a Models,
     /// What they may use.
-    pub budget: &'a dyn Budget,
+    pub budget: &'a dyn ModelBudget,
     /// Where code of users runs.
     pub sandbox: &'a Sandbox,
     /// Other workflows.

@@ -73,7 +73,7 @@ impl Spending {
         }
     }
 
-    fn of(model: &str, input_tokens: u64, output_tokens: u64) -> Self {
+    pub(super) fn of(model: &str, input_tokens: u64, output_tokens: u64) -> Self {
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
         Self { calls: 1, input_tokens, output_tokens, dollars: cost(model, usage).unwrap_or_default() }
     }
@@ -102,63 +102,46 @@ fn tokens_of(bytes: usize) -> u64 {
     u64::try_from(bytes / BYTES_OF_TOKEN).unwrap_or(u64::MAX)
 }
 
-/// Limits what the models of a run may use.
+/// The budget of a run's models.
 #[async_trait]
-pub trait Budget: Send + Sync {
-    /// Reserves what a call may use. Returns whether [`Self::release`] has to follow.
+pub trait ModelBudget: Send + Sync {
+    /// Reserves what a call may use; [`Self::release`] follows.
     ///
     /// # Errors
-    /// [`NodeError`] if that exceeds a limit.
-    async fn reserve(&self, expected: &Spending) -> Result<bool, NodeError>;
+    /// [`NodeError`] if that exceeds a limit; nothing is reserved then.
+    async fn reserve(&self, expected: &Spending) -> Result<(), NodeError>;
 
     /// A call that has reserved has ended, and has used this.
     fn release(&self, expected: &Spending, used: &Spending);
 }
 
-/// No limits.
-pub struct NoBudget;
-
-#[async_trait]
-impl Budget for NoBudget {
-    async fn reserve(&self, _expected: &Spending) -> Result<bool, NodeError> {
-        Ok(false)
-    }
-
-    fn release(&self, _expected: &Spending, _used: &Spending) {}
-}
-
 /// What a call has reserved; released when it is dropped.
-pub(crate) struct Reserved<'a> {
-    /// Where it has reserved.
-    pub(super) budget: Option<&'a dyn Budget>,
+pub(crate) struct ModelReservation<'a> {
+    pub(super) budget: &'a dyn ModelBudget,
     pub(super) expected: Spending,
-    /// `None`: the call was given up, and is counted by its input.
-    pub(super) used: Option<Spending>,
+    /// Until the endpoint has answered: what a call that is given up counts as.
+    pub(super) used: Spending,
     /// What the attempt has used so far.
     pub(super) sum: &'a Mutex<Spending>,
 }
 
-impl Reserved<'_> {
+impl ModelReservation<'_> {
     /// The call has ended with an answer of so many bytes.
     pub(crate) fn answered(mut self, model: &str, usage: Option<Usage>, answer: usize) {
-        self.used = Some(Spending::used(model, usage, &self.expected, answer));
+        self.used = Spending::used(model, usage, &self.expected, answer);
     }
 
     /// The endpoint has not answered: nothing was used.
     pub(crate) fn failed(mut self) {
-        self.used = Some(Spending::default());
+        self.used = Spending::default();
     }
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for ModelReservation<'_> {
     fn drop(&mut self) {
-        let given_up = Spending { output_tokens: 0, ..self.expected };
-        let used = self.used.unwrap_or(given_up);
-        if let Some(budget) = self.budget {
-            budget.release(&self.expected, &used);
-        }
+        self.budget.release(&self.expected, &self.used);
         let mut sum = self.sum.lock();
-        *sum = sum.plus(&used);
+        *sum = sum.plus(&self.used);
     }
 }
 

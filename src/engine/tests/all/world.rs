@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use engine::ports::{NoBudget, Ports, StepOutcome, StepRecord};
+use engine::ports::{ModelBudget, Ports, Spending, StepOutcome, StepRecord};
 use engine::{
     Activity, Cache, Life, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute, refill,
 };
@@ -357,4 +357,16 @@ pub(crate) fn refused(node: &Value) -> Vec<String> {
         format!("{} {}", problem.pointer.trim_start_matches("/nodes/0"), problem.code)
     };
     problems.iter().map(below).collect()
+}
+
+/// No limits.
+struct NoBudget;
+
+#[async_trait::async_trait]
+impl ModelBudget for NoBudget {
+    async fn reserve(&self, _expected: &Spending) -> Result<(), engine::NodeError> {
+        Ok(())
+    }
+
+    fn release(&self, _expected: &Spending, _used: &Spending) {}
 }

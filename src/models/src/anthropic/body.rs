@@ -55,13 +55,15 @@ pub(super) fn write(request: &ModelRequest) -> (Value, Option<String>) {
     }
     set("messages", messages);
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    // The endpoint refuses calls of tools that are not declared, such as those that the page of a chat has run.
+    let called = if tools.is_empty() { called_tools(&request.messages) } else { Vec::new() };
     let mut answers_by = None;
     if let Some(schema) = &request.response_schema {
         if is_held(schema) && !starts(&BEFORE_FORMATS) {
             set("output_config", json!({"format": {"type": "json_schema", "schema": schema}}));
         } else {
             let mut name = ANSWER.to_owned();
-            while request.tools.iter().any(|tool| tool.name == name) {
+            while tools.iter().chain(&called).any(|tool| tool.get("name") == Some(&json!(name))) {
                 name.push('_');
             }
             let alone = tools.is_empty();
@@ -73,14 +75,10 @@ pub(super) fn write(request: &ModelRequest) -> (Value, Option<String>) {
             answers_by = Some(name);
         }
     }
-    // The endpoint refuses calls of tools that are not declared, such as those that the page of a chat has run.
-    if request.tools.is_empty() {
-        let called = called_tools(&request.messages);
-        if tools.is_empty() && !called.is_empty() {
-            set("tool_choice", json!({"type": "none"}));
-        }
-        tools.extend(called);
+    if tools.is_empty() && !called.is_empty() {
+        set("tool_choice", json!({"type": "none"}));
     }
+    tools.extend(called);
     if !tools.is_empty() {
         set("tools", Value::Array(tools));
     }

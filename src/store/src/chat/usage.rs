@@ -37,18 +37,9 @@ pub struct ChatUsageDay {
     /// Turns that have ended.
     #[diesel(sql_type = BigInt)]
     pub turns: i64,
-    /// Calls that a model answered.
-    #[diesel(sql_type = BigInt)]
-    pub calls: i64,
-    /// Tokens that models read.
-    #[diesel(sql_type = BigInt)]
-    pub input_tokens: i64,
-    /// Tokens that models wrote.
-    #[diesel(sql_type = BigInt)]
-    pub output_tokens: i64,
-    /// US dollars.
-    #[diesel(sql_type = Double)]
-    pub usd: f64,
+    /// What all sessions have used.
+    #[diesel(embed)]
+    pub sum: ChatUsageSum,
 }
 
 impl Store {

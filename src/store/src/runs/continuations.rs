@@ -5,13 +5,14 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Bytea, Date, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
-use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use diesel::sql_types::{BigInt, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::Dialect;
 
 use super::questions::QuestionKey;
+use crate::schema::{question_items, thread_items, turns_sent};
 use crate::system::partitions::day_of;
 use crate::{Store, StoreError};
 
@@ -41,94 +42,7 @@ pub struct AnsweredItem {
     pub content: String,
 }
 
-/// A turn that a run continues.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ContinuedTurn {
-    /// Its run.
-    pub run: Uuid,
-    /// What it had sent, JSON.
-    pub sent: String,
-    /// The items of its questions.
-    pub items: Vec<AskedItem>,
-    /// Whether the run was given the turn only now.
-    pub is_first: bool,
-}
-
-/// The item of a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AskedItem {
-    /// The item.
-    pub id: ItemKey,
-    /// The answer, if there is one, JSON.
-    pub answer: Option<String>,
-}
-
-#[derive(QueryableByName)]
-pub(super) struct Taken {
-    #[diesel(sql_type = Text)]
-    sent: String,
-    #[diesel(sql_type = Nullable<SqlUuid>)]
-    pub(super) continued_by: Option<Uuid>,
-}
-
-#[derive(QueryableByName)]
-struct Before {
-    #[diesel(sql_type = SqlUuid)]
-    run_id: Uuid,
-    #[diesel(sql_type = Text)]
-    sent: String,
-    #[diesel(sql_type = Nullable<SqlUuid>)]
-    continued_by: Option<Uuid>,
-}
-
-#[derive(QueryableByName)]
-struct Asked {
-    #[diesel(sql_type = Bytea)]
-    item_id: Vec<u8>,
-    #[diesel(sql_type = Nullable<Text>)]
-    answer: Option<String>,
-}
-
 impl Store {
-    /// Makes a run the one that continues a turn, or the latest turn that has continued it: gives it the journal and the questions.
-    /// `None` if no turn is left to continue: the latest one has ended without a question, or has not ended. The same turn again for
-    /// a run that was given one before.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database does not answer.
-    pub async fn continue_turn(&self, run: Uuid, turn: Uuid) -> Result<Option<ContinuedTurn>, StoreError> {
-        let mut connection = self.connection().await?;
-        connection.transaction(async |connection| take_over(connection, run, turn).await).await
-    }
-
-    /// Whether another unfinished run of the thread continues a turn.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database does not answer.
-    pub async fn is_continued_by_another(&self, thread: ThreadId, run: Uuid) -> Result<bool, StoreError> {
-        let found = diesel::sql_query(
-            "SELECT FROM runs WHERE thread_id = $1 AND id <> $2 AND finished_at IS NULL AND options LIKE '%\"continues\"%' LIMIT 1",
-        )
-        .bind::<SqlUuid, _>(thread.0)
-        .bind::<SqlUuid, _>(run)
-        .execute(&mut *self.connection().await?)
-        .await?;
-        Ok(found > 0)
-    }
-
-    /// Stores what a turn has sent as it is by now.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database does not answer.
-    pub async fn set_turn_sent(&self, run: Uuid, sent: &str) -> Result<(), StoreError> {
-        diesel::sql_query("UPDATE turns_sent SET sent = $2 WHERE run_id = $1")
-            .bind::<SqlUuid, _>(run)
-            .bind::<Text, _>(sent)
-            .execute(&mut *self.connection().await?)
-            .await?;
-        Ok(())
-    }
-
     /// The run that continues the turn of this run now: itself, if no other does.
     ///
     /// # Errors
@@ -156,13 +70,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn continued_by(&self, run: Uuid) -> Result<Option<Uuid>, StoreError> {
-        let found: Option<Taken> =
-            diesel::sql_query("SELECT '' AS sent, continued_by FROM turns_sent WHERE run_id = $1")
-                .bind::<SqlUuid, _>(run)
-                .get_result(&mut *self.connection().await?)
-                .await
-                .optional()?;
-        Ok(found.and_then(|found| found.continued_by))
+        let found: Option<Option<Uuid>> = turns_sent::table
+            .find(run)
+            .select(turns_sent::continued_by)
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        Ok(found.flatten())
     }
 
     /// What the turn had sent that this run has continued, JSON.
@@ -170,13 +84,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn sent_before(&self, run: Uuid) -> Result<Option<String>, StoreError> {
-        let found: Option<Taken> =
-            diesel::sql_query("SELECT sent, continued_by FROM turns_sent WHERE continued_by = $1")
-                .bind::<SqlUuid, _>(run)
-                .get_result(&mut *self.connection().await?)
-                .await
-                .optional()?;
-        Ok(found.map(|found| found.sent))
+        Ok(turns_sent::table
+            .filter(turns_sent::continued_by.eq(run))
+            .select(turns_sent::sent)
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?)
     }
 
     /// The stream of the turn that continues with the answer to an item.
@@ -184,18 +97,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn stream_of_answer(&self, item: ItemKey) -> Result<Option<Uuid>, StoreError> {
-        #[derive(QueryableByName)]
-        struct Stream {
-            #[diesel(sql_type = Nullable<SqlUuid>)]
-            stream_id: Option<Uuid>,
-        }
-        let found: Option<Stream> =
-            diesel::sql_query("SELECT stream_id FROM question_items WHERE item_id = $1")
-                .bind::<Bytea, _>(&item.0[..])
-                .get_result(&mut *self.connection().await?)
-                .await
-                .optional()?;
-        Ok(found.and_then(|found| found.stream_id))
+        let found: Option<Option<Uuid>> = question_items::table
+            .find(&item.0[..])
+            .select(question_items::stream_id)
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        Ok(found.flatten())
     }
 }
 
@@ -204,114 +112,37 @@ pub(super) fn key(bytes: Vec<u8>) -> Result<ItemKey, StoreError> {
     Ok(ItemKey(bytes))
 }
 
-/// See [`Store::continue_turn`].
-async fn take_over(
-    connection: &mut AsyncPgConnection,
-    run: Uuid,
-    mut turn: Uuid,
-) -> Result<Option<ContinuedTurn>, StoreError> {
-    let known: Option<Before> = diesel::sql_query(
-        "SELECT run_id, sent, continued_by FROM turns_sent WHERE continued_by = $1 FOR UPDATE",
-    )
-    .bind::<SqlUuid, _>(run)
-    .get_result(connection)
-    .await
-    .optional()?;
-    if let Some(Before { run_id, sent, .. }) = known {
-        let items = asked_items(connection, run).await?;
-        return Ok(Some(ContinuedTurn { run: run_id, sent, items, is_first: false }));
-    }
-    loop {
-        // Before the turn: answers lock in this order.
-        diesel::sql_query("SELECT FROM question_items WHERE run_id = $1 ORDER BY item_id FOR UPDATE")
-            .bind::<SqlUuid, _>(turn)
-            .execute(connection)
-            .await?;
-        let before: Option<Before> = diesel::sql_query(
-            "SELECT run_id, sent, continued_by FROM turns_sent WHERE run_id = $1 FOR UPDATE",
-        )
-        .bind::<SqlUuid, _>(turn)
-        .get_result(connection)
-        .await
-        .optional()?;
-        let Some(Before { sent, continued_by, .. }) = before else { return Ok(None) };
-        if let Some(by) = continued_by {
-            turn = by;
-            continue;
-        }
-        give(connection, turn, run).await?;
-        let items = asked_items(connection, run).await?;
-        return Ok(Some(ContinuedTurn { run: turn, sent, items, is_first: true }));
-    }
-}
-
-/// The items of the questions of a run.
-async fn asked_items(connection: &mut AsyncPgConnection, run: Uuid) -> Result<Vec<AskedItem>, StoreError> {
-    let asked: Vec<Asked> = diesel::sql_query(
-        "SELECT i.item_id, q.answer FROM question_items i JOIN run_questions q USING (run_id, node, visit, attempt)
-         WHERE i.run_id = $1 ORDER BY i.item_id",
-    )
-    .bind::<SqlUuid, _>(run)
-    .load(connection)
-    .await?;
-    asked.into_iter().map(|asked| Ok(AskedItem { id: key(asked.item_id)?, answer: asked.answer })).collect()
-}
-
-/// Gives the journal and the questions of a turn to the run that continues it.
-async fn give(connection: &mut AsyncPgConnection, turn: Uuid, run: Uuid) -> Result<(), StoreError> {
-    for statement in [
-        "UPDATE turns_sent SET continued_by = $2, due_at = NULL WHERE run_id = $1",
-        "INSERT INTO run_steps (run_id, node, visit, attempt, step, status, input_digest, result, result_blob, error, note,
-             started_at, finished_at)
-         SELECT $2, node, visit, attempt, step, status, input_digest, result, result_blob, error, note, started_at, finished_at
-         FROM run_steps WHERE run_id = $1 ON CONFLICT DO NOTHING",
-        "UPDATE question_items SET run_id = $2 WHERE run_id = $1",
-        "UPDATE run_questions SET run_id = $2 WHERE run_id = $1",
-    ] {
-        diesel::sql_query(statement)
-            .bind::<SqlUuid, _>(turn)
-            .bind::<SqlUuid, _>(run)
-            .execute(connection)
-            .await?;
-    }
-    Ok(())
-}
-
 /// The item of a question, if it has one; locked.
 pub(super) async fn lock_item(
     connection: &mut AsyncPgConnection,
     item: ItemKey,
 ) -> Result<Option<QuestionKey>, StoreError> {
-    #[derive(QueryableByName)]
-    struct Row {
-        #[diesel(sql_type = SqlUuid)]
-        run_id: Uuid,
-        #[diesel(sql_type = Text)]
-        node: String,
-        #[diesel(sql_type = Integer)]
-        visit: i32,
-        #[diesel(sql_type = Integer)]
-        attempt: i32,
-    }
-    let row: Option<Row> = diesel::sql_query(
-        "SELECT run_id, node, visit, attempt FROM question_items WHERE item_id = $1 FOR UPDATE",
-    )
-    .bind::<Bytea, _>(&item.0[..])
-    .get_result(connection)
-    .await
-    .optional()?;
-    Ok(row.map(|row| QuestionKey { run: row.run_id, node: row.node, visit: row.visit, attempt: row.attempt }))
+    type Columns = (Uuid, String, i32, i32);
+    let row: Option<Columns> = question_items::table
+        .find(&item.0[..])
+        .select((
+            question_items::run_id,
+            question_items::node,
+            question_items::visit,
+            question_items::attempt,
+        ))
+        .for_update()
+        .first(connection)
+        .await
+        .optional()?;
+    Ok(row.map(|(run, node, visit, attempt)| QuestionKey { run, node, visit, attempt }))
 }
 
-/// Whether a turn has ended with a question and no run has continued it.
+/// Whether a turn has ended with a question and no run has continued it; locked.
 pub(super) async fn is_open(connection: &mut AsyncPgConnection, turn: Uuid) -> Result<bool, StoreError> {
-    let found: Option<Taken> =
-        diesel::sql_query("SELECT '' AS sent, continued_by FROM turns_sent WHERE run_id = $1 FOR UPDATE")
-            .bind::<SqlUuid, _>(turn)
-            .get_result(connection)
-            .await
-            .optional()?;
-    Ok(found.is_some_and(|found| found.continued_by.is_none()))
+    let found: Option<Option<Uuid>> = turns_sent::table
+        .find(turn)
+        .select(turns_sent::continued_by)
+        .for_update()
+        .first(connection)
+        .await
+        .optional()?;
+    Ok(found.is_some_and(|continued_by| continued_by.is_none()))
 }
 
 /// Notes which stream continues with the answer to an item.
@@ -320,9 +151,8 @@ pub(super) async fn name_stream(
     item: ItemKey,
     stream: Uuid,
 ) -> Result<(), StoreError> {
-    diesel::sql_query("UPDATE question_items SET stream_id = $2 WHERE item_id = $1")
-        .bind::<Bytea, _>(&item.0[..])
-        .bind::<SqlUuid, _>(stream)
+    diesel::update(question_items::table.find(&item.0[..]))
+        .set(question_items::stream_id.eq(stream))
         .execute(connection)
         .await?;
     Ok(())
@@ -335,10 +165,10 @@ pub(super) async fn change_item(
     item: ItemKey,
     content: &str,
 ) -> Result<(), StoreError> {
-    diesel::sql_query("UPDATE thread_items SET content = $3 WHERE thread_id = $1 AND id = $2")
-        .bind::<SqlUuid, _>(thread.0)
-        .bind::<Bytea, _>(&item.0[..])
-        .bind::<Text, _>(content)
+    diesel::update(thread_items::table)
+        .filter(thread_items::thread_id.eq(thread.0))
+        .filter(thread_items::id.eq(&item.0[..]))
+        .set(thread_items::content.eq(content))
         .execute(connection)
         .await?;
     Ok(())
@@ -358,14 +188,14 @@ pub(super) async fn insert(
         "WITH thread AS (SELECT id FROM threads WHERE deleted_at IS NULL
              AND id = (SELECT thread_id FROM runs WHERE id = $1) FOR SHARE),
          put_run AS (INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, writer_id, thread_id, stream_id,
-                 status, inputs, options, created_at, parked)
+                 status, inputs, options, created_at, parked, continues)
              SELECT $2, r.workspace_id, r.workflow_id, r.version_id, r.trigger, r.writer_id, r.thread_id, $3, 'queued',
-                 r.inputs, json_strip_nulls(json_build_object('continues', $1::text,
-                     'session', r.options::json->>'session'))::text, $4, 1
+                 r.inputs, json_strip_nulls(json_build_object('session', r.options::json->>'session'))::text, $4, 1, $1
              FROM runs r JOIN thread ON thread.id = r.thread_id WHERE r.id = $1 RETURNING workflow_id, thread_id),
          put_stream AS (INSERT INTO streams (id, day, run_id, workflow_id, thread_id, dialect)
              SELECT $3, $5, $2, workflow_id, thread_id,
-                 coalesce($6, (SELECT dialect FROM turns_sent WHERE run_id = $1), $7) FROM put_run)
+                 coalesce($6, (SELECT dialect FROM turns_sent WHERE run_id = $1),
+                     (SELECT s.dialect FROM runs r JOIN streams s ON s.id = r.stream_id WHERE r.id = $1), $7) FROM put_run)
          INSERT INTO run_queue (run_id, workflow_id, turn, due_at) SELECT $2, workflow_id, false, $4 FROM put_run",
     )
     .bind::<SqlUuid, _>(turn)

@@ -7,7 +7,7 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 
-use super::continuations::{Continuation, Taken, change_item, insert, is_open, key, lock_item};
+use super::continuations::{Continuation, change_item, insert, is_open, key, lock_item};
 use crate::{Store, StoreError};
 
 /// Questions or turns that are handled in one go.
@@ -26,12 +26,10 @@ pub struct ExpiredQuestion {
     pub continues: bool,
 }
 
-/// A turn of which something other than a question is due.
-#[derive(Debug, Clone, Copy)]
-pub struct DueTurn {
-    /// Its run.
-    pub run: Uuid,
-}
+/// That no run is going to continue the turn `t`.
+const NOT_CONTINUED: &str =
+    "NOT EXISTS (SELECT FROM runs r WHERE r.continues = t.run_id AND r.finished_at IS NULL
+                AND r.cancel_requested_at IS NULL)";
 
 impl Store {
     /// Questions of items that have expired.
@@ -117,23 +115,24 @@ impl Store {
             .await
     }
 
-    /// Ended turns of which something other than a question is due.
+    /// Runs whose turns have ended with a question, and of which something other than a question is due.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn due_turns(&self) -> Result<Vec<DueTurn>, StoreError> {
+    pub async fn due_turns(&self) -> Result<Vec<Uuid>, StoreError> {
         #[derive(QueryableByName)]
         struct Row {
             #[diesel(sql_type = SqlUuid)]
             run_id: Uuid,
         }
-        let rows: Vec<Row> =
-            diesel::sql_query("SELECT run_id FROM turns_sent WHERE due_at <= $1 ORDER BY due_at LIMIT $2")
-                .bind::<Timestamptz, _>(self.now())
-                .bind::<BigInt, _>(PART)
-                .load(&mut *self.connection().await?)
-                .await?;
-        Ok(rows.into_iter().map(|row| DueTurn { run: row.run_id }).collect())
+        let rows: Vec<Row> = diesel::sql_query(format!(
+            "SELECT run_id FROM turns_sent t WHERE due_at <= $1 AND {NOT_CONTINUED} ORDER BY due_at LIMIT $2"
+        ))
+        .bind::<Timestamptz, _>(self.now())
+        .bind::<BigInt, _>(PART)
+        .load(&mut *self.connection().await?)
+        .await?;
+        Ok(rows.into_iter().map(|row| row.run_id).collect())
     }
 
     /// Makes turns due that have ended with a question though another one was answered since then, in that moment, and that no run
@@ -142,14 +141,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn wake_answered_turns(&self, since: DateTime<Utc>) -> Result<usize, StoreError> {
-        let woken = diesel::sql_query(
+        let woken = diesel::sql_query(format!(
             "UPDATE turns_sent t SET due_at = $1
              FROM run_questions a JOIN run_steps s USING (run_id, node, visit, attempt)
              WHERE a.run_id = t.run_id AND t.continued_by IS NULL AND (t.due_at IS NULL OR t.due_at > $1)
-               AND a.answered_at > $2 AND s.finished_at IS NULL
-               AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.thread_id AND r.finished_at IS NULL
-                   AND r.options LIKE '%\"continues\"%')",
-        )
+               AND a.answered_at > $2 AND s.finished_at IS NULL AND {NOT_CONTINUED}"
+        ))
         .bind::<Timestamptz, _>(self.now())
         .bind::<Timestamptz, _>(since)
         .execute(&mut *self.connection().await?)
@@ -166,21 +163,18 @@ impl Store {
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                let due: Option<Taken> = diesel::sql_query(
-                    "UPDATE turns_sent t SET due_at = NULL WHERE run_id = $1 AND due_at <= $2
-                         AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.thread_id AND r.finished_at IS NULL
-                             AND r.options LIKE '%\"continues\"%')
-                     RETURNING '' AS sent, continued_by",
-                )
+                let due = diesel::sql_query(format!(
+                    "UPDATE turns_sent t SET due_at = NULL
+                     WHERE run_id = $1 AND due_at <= $2 AND continued_by IS NULL AND {NOT_CONTINUED}"
+                ))
                 .bind::<SqlUuid, _>(turn)
                 .bind::<Timestamptz, _>(now)
-                .get_result(connection)
-                .await
-                .optional()?;
-                match due {
-                    Some(Taken { continued_by: None, .. }) => insert(connection, turn, next, now).await,
-                    Some(_) | None => Ok(false),
+                .execute(connection)
+                .await?;
+                if due == 0 {
+                    return Ok(false);
                 }
+                insert(connection, turn, next, now).await
             })
             .await
     }

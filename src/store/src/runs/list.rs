@@ -74,6 +74,9 @@ pub struct ListedRun {
     /// JSON.
     #[diesel(sql_type = Nullable<Text>)]
     pub options: Option<String>,
+    /// The run whose turn it continues, or is going to.
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    pub continues: Option<Uuid>,
     /// Whether an open question waits for an answer.
     #[diesel(sql_type = Bool)]
     pub waits: bool,
@@ -185,10 +188,10 @@ impl Page<'_> {
         let window = &self.window;
         let statuses: Vec<&str> = self.filter.statuses.iter().map(|status| status.as_str()).collect();
         let runs = diesel::sql_query(format!(
-            "SELECT r.id, r.workflow_id, w.handle, w.name, v.number, r.version_id, r.status, r.trigger, r.error, r.options,
+            "SELECT r.id, r.workflow_id, w.handle, w.name, v.number, r.version_id, r.status, r.trigger, r.error, r.options, r.continues,
                  q.waits, r.thread_id, r.created_at, r.started_at, r.finished_at
-             FROM (SELECT id, workflow_id, version_id, status, trigger, error, options, thread_id, created_at, started_at,
-                       finished_at
+             FROM (SELECT id, workflow_id, version_id, status, trigger, error, options, continues, thread_id, created_at,
+                       started_at, finished_at
                    FROM runs r WHERE {window} ORDER BY id DESC LIMIT $10) r
              JOIN workflows w ON w.id = r.workflow_id JOIN workflow_versions v ON v.id = r.version_id
              CROSS JOIN LATERAL (SELECT (r.finished_at IS NULL

@@ -14,6 +14,7 @@ pub(crate) mod queue;
 pub(crate) mod records;
 pub(crate) mod stops;
 pub(crate) mod streams;
+mod take_over;
 mod trace;
 
 pub use continuations::*;
@@ -28,5 +29,6 @@ pub use queue::*;
 pub use records::*;
 pub use stops::*;
 pub use streams::*;
+pub use take_over::*;
 pub use trace::*;
 pub use wire::RunState;

@@ -52,6 +52,8 @@ pub struct StoredRun {
     pub parked: i32,
     /// Its place among the turns of its thread after it left the queue; `None`: its id.
     pub turn_order: Option<Uuid>,
+    /// The run whose turn it continues, or is going to.
+    pub continues: Option<Uuid>,
     /// When it was accepted.
     pub created_at: DateTime<Utc>,
     /// When it began.
@@ -109,6 +111,7 @@ struct Row {
     cancel_requested_at: Option<DateTime<Utc>>,
     parked: i32,
     turn_order: Option<Uuid>,
+    continues: Option<Uuid>,
     created_at: DateTime<Utc>,
     started_at: Option<DateTime<Utc>>,
     finished_at: Option<DateTime<Utc>>,
@@ -135,6 +138,7 @@ impl TryFrom<Row> for StoredRun {
             cancel_requested: row.cancel_requested_at.is_some(),
             parked: row.parked,
             turn_order: row.turn_order,
+            continues: row.continues,
             created_at: row.created_at,
             started_at: row.started_at,
             finished_at: row.finished_at,

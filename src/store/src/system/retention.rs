@@ -55,7 +55,11 @@ impl Store {
                      AND NOT EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id AND (
                          t.due_at IS NOT NULL
                          OR EXISTS (SELECT FROM run_questions q WHERE q.run_id = t.run_id AND q.answered_at IS NULL
-                             AND (q.expires_at IS NULL OR q.expires_at > $2))
+                             AND (q.expires_at IS NULL OR q.expires_at > $2)
+                             -- What a retry took out of the thread is not answered any more.
+                             AND NOT EXISTS (SELECT FROM question_items i JOIN thread_cuts c ON c.thread_id = i.thread_id
+                                 AND i.item_id > c.behind AND i.item_id < c.id
+                                 WHERE (i.run_id, i.node, i.visit, i.attempt) = (q.run_id, q.node, q.visit, q.attempt)))
                          OR t.continued_by IS NULL AND EXISTS (SELECT FROM run_questions q
                              WHERE q.run_id = t.run_id AND q.answered_at > $2)
                          OR EXISTS (SELECT FROM runs c WHERE c.id = t.continued_by AND c.finished_at IS NULL)))
@@ -68,6 +72,24 @@ impl Store {
             .execute(&mut *self.connection().await?)
             .await?;
         Ok(is_full(found, RUNS_PART))
+    }
+
+    /// Forgets the items of questions that expired before then without having been asked: their runs ended otherwise.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn forget_unasked_questions(&self, before: DateTime<Utc>) -> Result<(), StoreError> {
+        diesel::sql_query(
+            "UPDATE run_questions q SET item = NULL FROM runs r
+             WHERE q.item IS NOT NULL AND q.answered_at IS NULL AND q.expires_at < $1
+                 AND r.id = q.run_id AND r.finished_at IS NOT NULL
+                 AND NOT EXISTS (SELECT FROM question_items i
+                     WHERE (i.run_id, i.node, i.visit, i.attempt) = (q.run_id, q.node, q.visit, q.attempt))",
+        )
+        .bind::<Timestamptz, _>(before)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(())
     }
 
     /// Erases what was in threads that were deleted before then; `true` when there may be more. A thread whose turns

@@ -53,6 +53,23 @@ impl Store {
                 now,
             ),
             (
+                "UPDATE run_questions q SET asked_at = $1, expires_at = $1 + (q.expires_at - q.asked_at)
+                 FROM turns_sent t WHERE t.run_id = q.run_id AND t.continued_by IS NULL AND q.asked_at > $1",
+                now,
+            ),
+            (
+                "UPDATE turns_sent t SET due_at = t.due_at - (s.started_at - $1)
+                 FROM (SELECT run_id, max(started_at) AS started_at FROM run_steps WHERE status = 'started' AND started_at > $1
+                       GROUP BY run_id) s
+                 WHERE s.run_id = t.run_id AND t.due_at > $1",
+                now,
+            ),
+            (
+                "UPDATE run_steps s SET started_at = $1 FROM turns_sent t
+                 WHERE t.run_id = s.run_id AND t.continued_by IS NULL AND s.status = 'started' AND s.started_at > $1",
+                now,
+            ),
+            (
                 "UPDATE run_steps s SET started_at = $1 FROM run_queue r
                  WHERE r.run_id = s.run_id AND s.status = 'started' AND s.started_at > $1",
                 now,

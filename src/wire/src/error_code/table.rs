@@ -412,10 +412,10 @@ error_codes! {
         "No item of the thread has this id, or a retry has removed it from the thread.",
         "Use the ids from `items.list`.";
     ItemNotPending, "item.not_pending", 409, false,
-        "The item waits for no answer.",
+        "The item does not wait for an answer.",
         "Its questions were answered, skipped or have expired, or the client tool call has its output. `detail.stream_id` names the \
-         stream of the turn that continues with the answer, as long as it is known.",
-        "Read the stream, or the thread.";
+         stream of the turn that continues with the answer, as long as the stream is stored; an expired question has none.",
+        "Read the stream in `detail.stream_id`, or the thread with `threads.get_by_id`.";
     StreamNotFound, "stream.not_found", 404, false,
         "There is no such stream.",
         "No stream has this id, it ended more than 24 hours ago, or it belongs to the thread of another \
@@ -611,7 +611,7 @@ error_codes! {
         "Check what the step did, then start another run; or set another `on_unknown` of the node.";
     NodeInputExpired, "node.input_expired", 200, false,
         "The input was not provided in time.",
-        "A `wait_for_input` received no answer within its `expires_seconds`.",
+        "A `wait_for_input`, `ask` or `client_tool` received no answer within its `expires_seconds`.",
         "Raise `expires_seconds`, or set `on_error` of the node to define what happens without an answer.";
     IndexNotFound, "index.not_found", 404, false,
         "There is no such search index.",
@@ -679,7 +679,7 @@ error_codes! {
         "`GET /api/runs/{id}` lists in `waits_for` what the run waits for.";
     RunInputInvalid, "run.input_invalid", 422, false,
         "The answer does not match the schema of the input.",
-        "An answer to a waiting run does not match the schema of the `wait_for_input`.",
+        "An answer to a waiting run does not match the `schema` of the input.",
         "Send a value that matches; `waits_for` of the run's record has the schema.";
     RunInputForbidden, "run.input_forbidden", 403, false,
         "You may not answer this input.",

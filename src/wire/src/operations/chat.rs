@@ -23,17 +23,16 @@ const ACCESS: &[ErrorCode] = &[
     ErrorCode::ChatRateLimitedWorkflow,
     ErrorCode::ChatRateLimitedSession,
     ErrorCode::ChatRateLimitedStreams,
-    ErrorCode::ChatBudgetSession,
-    ErrorCode::ChatBudgetWorkflow,
 ];
 
 /// Why the bytes of an announced file are refused, besides [`FILE`].
-const SEND: &[ErrorCode] = &[
+const ANNOUNCED_FILE: &[ErrorCode] = &[
     ErrorCode::ChatRateLimitedAddress,
     ErrorCode::AttachmentLinkInvalid,
     ErrorCode::AttachmentNotFound,
     ErrorCode::AttachmentInUse,
 ];
+
 /// Why the bytes of a file are refused.
 const FILE: &[ErrorCode] = &[
     ErrorCode::ChatInvalidRequest,
@@ -62,11 +61,11 @@ operations! {
     CHAT = post(
         "/api/chat",
         "chat",
-        "Starts a turn and streams it; other values of `type` read and change threads and return JSON.",
+        "Starts or continues a turn and streams it; other values of `type` read and change threads and return JSON.",
     )
     .body(json!(ChatCall, examples::CREATE_THREAD))
     .answers(&[
-        Answer::of(200, events!(ChatEvent)).when("`type` starts a turn"),
+        Answer::of(200, events!(ChatEvent)).when("`type` starts or continues a turn"),
         Answer::of(200, json!(ChatAnswer)).when("`type` reads or changes threads"),
     ])
     .shared_errors(ACCESS)
@@ -75,6 +74,8 @@ operations! {
         ErrorCode::ChatWorkflowIdInvalid,
         ErrorCode::ChatInvalidRequest,
         ErrorCode::ItemNotPending,
+        ErrorCode::ChatBudgetSession,
+        ErrorCode::ChatBudgetWorkflow,
         ErrorCode::ChatThreadBusy,
         ErrorCode::ChatTurnRunning,
         ErrorCode::ThreadLocked,
@@ -141,7 +142,7 @@ operations! {
     .body(binary!("application/octet-stream"))
     .answers(&[Answer::of(200, json!(Attachment))])
     .shared_errors(FILE)
-    .errors(SEND);
+    .errors(ANNOUNCED_FILE);
 
     SEND_ATTACHMENT_AS_FORM = post(
         "/api/chat/attachments/{id}",
@@ -152,7 +153,7 @@ operations! {
     .body(file_form!())
     .answers(&[Answer::of(200, json!(Attachment))])
     .shared_errors(FILE)
-    .errors(SEND);
+    .errors(ANNOUNCED_FILE);
 
     PREVIEW = get(
         "/api/chat/attachments/{id}/preview",
@@ -224,8 +225,8 @@ operations! {
     )
     .needs(Scope::WorkflowsRead)
     .query(&[
-        Parameter { name: "from", about: "Only days from the one of this time on.", values: Values::Time },
-        Parameter { name: "to", about: "Only days up to the one of this time.", values: Values::Time },
+        Parameter { name: "from", about: "Only days on or after the UTC day of this time.", values: Values::Time },
+        Parameter { name: "to", about: "Only days on or before the UTC day of this time.", values: Values::Time },
     ])
     .answers(&[Answer::of(200, json!(Listed<ChatUsageRecord>, examples::USAGE))])
     .errors(&[ErrorCode::WorkflowNotFound]);

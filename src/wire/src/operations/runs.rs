@@ -175,7 +175,6 @@ mod examples {
       "error": null,
       "waits": false,
       "origin_run_id": null,
-      "continued_by": null,
       "thread_id": null,
       "created_at": "2026-01-01T12:00:00.000000Z",
       "started_at": "2026-01-01T12:00:00.000000Z",

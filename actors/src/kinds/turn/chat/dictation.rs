@@ -56,26 +56,34 @@ impl Chat {
         };
         let asking = model.transcribe(&request);
         let answered = kernel::timeout(&*self.ports.clock, LIMIT, asking).await;
-        let Transcript { text, usage } = answered.ok_or(DictationError::Timeout)??;
-        // Some endpoints report no tokens of audio.
-        let estimated = Usage {
-            input_tokens: u64::try_from(bytes / BYTES_OF_TOKEN).unwrap_or(u64::MAX),
-            output_tokens: u64::try_from(text.len() / 4).unwrap_or(u64::MAX),
-            ..Usage::default()
+        let tokens = |bytes: usize, size: usize| u64::try_from(bytes / size).unwrap_or(u64::MAX);
+        // What a call counts as that is given up; some endpoints report no tokens of audio either.
+        let heard = Usage { input_tokens: tokens(bytes, BYTES_OF_TOKEN), ..Usage::default() };
+        let (usage, said) = match answered {
+            None => (Some(heard), Err(DictationError::Timeout)),
+            Some(Err(error)) => (None, Err(error.into())),
+            Some(Ok(Transcript { text, usage })) => {
+                let estimated = Usage { output_tokens: tokens(text.len(), 4), ..heard };
+                (Some(usage.unwrap_or(estimated)), Ok(text))
+            }
         };
-        let usage = usage.unwrap_or(estimated);
+        if let Some(usage) = usage {
+            self.count((workflow, session), &settings.model, usage).await;
+        }
+        said
+    }
+
+    async fn count(&self, chat: (Uuid, &str), model: &str, usage: Usage) {
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let used = ChatUsageSum {
             calls: 1,
             input_tokens: whole(usage.input_tokens),
             output_tokens: whole(usage.output_tokens),
-            usd: models::cost(&settings.model, usage).unwrap_or_default(),
+            usd: models::cost(model, usage).unwrap_or_default(),
         };
-        let counted = self.ports.store.add_chat_usage((workflow, session), self.ports.writer, used).await;
-        if let Err(error) = counted {
+        if let Err(error) = self.ports.store.add_chat_usage(chat, self.ports.writer, used).await {
             tracing::warn!(%error, "failed to count a transcription");
         }
-        Ok(text)
     }
 
     async fn transcriber(

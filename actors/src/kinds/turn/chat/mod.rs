@@ -21,7 +21,6 @@ use crate::kinds::turn::thread::{AcceptedTurn, Slot, Threads};
 use crate::plans::{PlanError, Runnable};
 use crate::run::RunPorts;
 pub use crate::run::budget::BudgetSpent;
-use crate::run::budget::ChatSession;
 use crate::run::cancel::Cancel;
 use crate::run::kind::Accepted;
 use crate::run::quota::WorkspaceFull;
@@ -77,9 +76,9 @@ impl Chat {
         let ids = TurnIds {
             run: token.run(),
             stream: self.ports.ids.uuid()?,
-            thread: match &new.target {
-                Target::NewThread(_) => self.ports.ids.thread()?.0,
-                Target::Thread(thread) | Target::Again(thread, _) | Target::Action(thread, _) => thread.0,
+            thread: match new.target.thread() {
+                None => self.ports.ids.thread()?.0,
+                Some(thread) => thread.0,
             },
             item: self.ports.ids.item()?.0,
         };
@@ -197,9 +196,8 @@ impl Chat {
         if session.is_none() {
             (limits.session_tokens_per_day, limits.session_usd_per_day) = (None, None);
         }
-        let session = session.unwrap_or_default().to_owned();
-        let of = ChatSession { workflow, session, unrecorded: Arc::default() };
-        self.ports.budgets.check(&of, &limits, (&self.ports.store, &*self.ports.clock)).await
+        let of = (workflow, session.unwrap_or_default());
+        self.ports.budgets.check(of, &limits, (&self.ports.store, &*self.ports.clock)).await
     }
 
     /// Whether a workspace may store more.
@@ -219,15 +217,9 @@ impl Chat {
 
     /// Refuses a second message where the workflow accepts only one at a time.
     async fn refuse_busy(&self, new: &NewTurn, slot: &Slot) -> Result<(), RunStartError> {
-        let (
-            BusyThread::Reject,
-            Target::Thread(thread) | Target::Again(thread, _) | Target::Action(thread, _),
-        ) = (new.busy, &new.target)
-        else {
-            return Ok(());
-        };
-        // What is stored the database knows, whichever instance has it. A place may outlive its turn for a moment.
-        let running = self.ports.store.running_turn(*thread).await?;
+        let (BusyThread::Reject, Some(thread)) = (new.busy, new.target.thread()) else { return Ok(()) };
+        // The database knows the stored turns of all instances. A slot may outlive its turn for a moment.
+        let running = self.ports.store.running_turn(thread).await?;
         if slot.is_behind_unstored() || running.is_some_and(|turn| !turn.parked) {
             return Err(RunStartError::TurnRunning);
         }

@@ -46,6 +46,17 @@ pub enum Target {
     Again(ThreadId, ItemKey),
 }
 
+impl Target {
+    /// The thread, if it exists already.
+    #[must_use]
+    pub fn thread(&self) -> Option<ThreadId> {
+        match self {
+            Self::NewThread(_) => None,
+            Self::Thread(thread) | Self::Again(thread, _) | Self::Action(thread, _) => Some(*thread),
+        }
+    }
+}
+
 /// An action, as graphs receive it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ActionInput {

@@ -13,15 +13,20 @@ use crate::run::End;
 use crate::text::{json, timestamp};
 
 /// Told if an answer changes nothing.
-const OVER: &str =
-    "The answer is stored. The conversation had continued without it, or still waits for other answers.";
+const ANSWER_CHANGES_NOTHING: &str =
+    "Your answer is stored. The conversation has already continued, or it waits for other answers.";
 
 impl ChatEvents {
-    /// The turn continues another one. `has_added`: an earlier life of the run has added an item.
+    /// The turn continues another one. `has_added`: an earlier life of the run has added an item. `has_started`: there was one.
     #[must_use]
-    pub(in crate::kinds::turn) fn continuing(self, continued: Option<Continued>, has_added: bool) -> Self {
+    pub(in crate::kinds::turn) fn continuing(
+        self,
+        continued: Option<Continued>,
+        has_added: bool,
+        has_started: bool,
+    ) -> Self {
         let needs_reply = self.needs_reply && continued.is_none();
-        Self { continued, needs_reply, has_added, ..self }
+        Self { continued, needs_reply, has_added, has_progressed: has_started, ..self }
     }
 
     /// Whether the turn continues one that waits for nothing any more.
@@ -31,7 +36,11 @@ impl ChatEvents {
 
     /// Tells that the answer changes nothing.
     pub(in crate::kinds::turn) fn tell_over(&mut self) {
-        self.event(ChatEvent::Notice { level: NoticeLevel::Info, message: OVER.to_owned(), title: None });
+        self.event(ChatEvent::Notice {
+            level: NoticeLevel::Info,
+            message: ANSWER_CHANGES_NOTHING.to_owned(),
+            title: None,
+        });
     }
 
     /// The turn starts to execute. `messages`: as it reads the thread, if it may end with a question.

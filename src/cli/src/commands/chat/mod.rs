@@ -4,7 +4,7 @@ mod questions;
 mod talk;
 mod teller;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
@@ -93,19 +93,9 @@ impl Chat {
         }
         match ended.map_err(|failure| about(failure, &self.workflow))? {
             Ended::Done => Ok(()),
-            Ended::Asked(item) => {
-                if let (ItemBody::StructuredInput { inputs, .. }, Output::Human) =
-                    (&item.body, session.output)
-                {
-                    let ids: Vec<String> =
-                        inputs.iter().map(|input| format!("--answer {}=…", input.id)).collect();
-                    let next = format!(
-                        "To answer: callboard chat {} --thread {} {}",
-                        self.workflow,
-                        item.thread_id,
-                        ids.join(" ")
-                    );
-                    complain(Paint::stderr().dim(harmless(&next)));
+            Ended::Asked(items) => {
+                for item in items.iter().filter(|_| session.output == Output::Human) {
+                    self.show_how_to_answer(item);
                 }
                 Ok(())
             }
@@ -114,14 +104,22 @@ impl Chat {
         }
     }
 
-    /// Answers the questions that the thread ends with.
+    fn show_how_to_answer(&self, item: &ThreadItem) {
+        let ItemBody::StructuredInput { inputs, .. } = &item.body else { return };
+        let answers: Vec<String> = inputs.iter().map(|input| format!("--answer {}=…", input.id)).collect();
+        let (workflow, thread) = (&self.workflow, &item.thread_id);
+        let next = format!("To answer: callboard chat {workflow} --thread {thread} {}", answers.join(" "));
+        complain(Paint::stderr().dim(harmless(&next)));
+    }
+
+    /// Answers the newest questions of the thread.
     async fn give_answers(&self, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
-        let item = talk
-            .pending()
-            .await?
-            .ok_or_else(|| Failure::usage("no question of the thread waits for an answer"))?;
-        let ItemBody::StructuredInput { inputs, .. } = &item.body else { return Ok(Ended::Done) };
-        let submission = questions::given(inputs, &self.answer).map_err(Failure::usage)?;
+        let Some((item, inputs)) = talk.pending().await? else {
+            return Err(Failure::usage(
+                "no question of the thread waits for an answer; send a message instead",
+            ));
+        };
+        let submission = questions::given(&inputs, &self.answer).map_err(Failure::usage)?;
         talk.answer(&item, submission).await
     }
 
@@ -195,16 +193,19 @@ fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
         // It only fails to add what is there already.
         let _ = editor.add_history_entry(&line);
         let mut ended = runtime.block_on(talk.say(&line));
+        let mut open = VecDeque::new();
         loop {
-            ended = match ended {
-                Ok(Ended::Asked(item)) => match answered(runtime, talk, &item, &mut editor)? {
-                    Some(next) => next,
-                    None => return Ok(Ended::Done),
-                },
-                Ok(Ended::Done | Ended::Stopped) => break,
-                Ok(Ended::Failed(complaint)) => break complain(complaint.for_people()),
-                Err(Failure::Told(complaint)) => break complain(complaint.for_people()),
+            match ended {
+                Ok(Ended::Asked(items)) => open.extend(items),
+                Ok(Ended::Done | Ended::Stopped) => {}
+                Ok(Ended::Failed(complaint)) => complain(complaint.for_people()),
+                Err(Failure::Told(complaint)) => complain(complaint.for_people()),
                 Err(leave) => return Err(leave),
+            }
+            let Some(item) = open.pop_front() else { break };
+            ended = match answered(runtime, talk, &item, &mut editor)? {
+                Some(next) => next,
+                None => return Ok(Ended::Done),
             };
         }
     }
@@ -222,7 +223,10 @@ fn answered(
     };
     let mut answers = BTreeMap::new();
     for question in inputs {
-        complain(Paint::stderr().dim(harmless(&question.question)));
+        // The item was shown as a whole; which of several questions comes next is not clear from that.
+        if inputs.len() > 1 {
+            complain(Paint::stderr().dim(harmless(&question.question)));
+        }
         let Some(line) = line(editor, "answer ›")? else { return Ok(None) };
         answers.insert(question.id.clone(), questions::answer(question, &line));
     }

@@ -59,16 +59,20 @@ pub(super) fn submission(answers: BTreeMap<String, InputAnswer>) -> InputSubmiss
 /// The answers that arguments `ID=ANSWER` give.
 ///
 /// # Errors
-/// A sentence, if one names no question.
+/// A sentence, if one is not `ID=ANSWER`, names no question, or answers a question again.
 pub(super) fn given(questions: &[StructuredInput], arguments: &[String]) -> Result<InputSubmission, String> {
     let mut answers = BTreeMap::new();
     for argument in arguments {
-        let (id, line) = argument.split_once('=').unwrap_or((argument, ""));
+        let Some((id, line)) = argument.split_once('=') else {
+            return Err(format!("'{argument}' has no '='; use ID=ANSWER, such as ok=1, or ok= to skip"));
+        };
         let Some(question) = questions.iter().find(|question| question.id == id) else {
             let known: Vec<&str> = questions.iter().map(|question| question.id.as_str()).collect();
             return Err(format!("'{id}' is not a question; the questions are {}", known.join(", ")));
         };
-        answers.insert(id.to_owned(), answer(question, line));
+        if answers.insert(id.to_owned(), answer(question, line)).is_some() {
+            return Err(format!("'{id}' is answered twice; separate several options with commas: {id}=1,2"));
+        }
     }
     Ok(submission(answers))
 }
@@ -109,7 +113,14 @@ mod tests {
             );
         }
         assert_eq!(answer(&question(json!({"type": "freeform"})), "1").values, ["1"]);
-        assert_eq!(lines(&choice(false)).len(), 4);
+    }
+
+    #[test]
+    fn a_choice_lists_its_options_with_numbers() {
+        assert_eq!(
+            lines(&choice(false)),
+            ["Which?", "  1. yes", "  2. no, thanks", "  A number, or another answer; empty to skip."]
+        );
     }
 
     #[test]
@@ -121,5 +132,10 @@ mod tests {
         assert_eq!(given(&["q=1"]).unwrap().answers["q"].values, ["yes"]);
         assert_eq!(given(&[]).unwrap().status, SubmissionStatus::Skipped);
         assert_eq!(given(&["other=1"]).unwrap_err(), "'other' is not a question; the questions are q");
+        assert_eq!(given(&["q"]).unwrap_err(), "'q' has no '='; use ID=ANSWER, such as ok=1, or ok= to skip");
+        assert_eq!(
+            given(&["q=1", "q=2"]).unwrap_err(),
+            "'q' is answered twice; separate several options with commas: q=1,2"
+        );
     }
 }

@@ -6,8 +6,8 @@ use std::pin::pin;
 use client::{ChatOptions, ResumingChat};
 use serde_json::{Map, json};
 use wire::chat::{
-    AttachmentRef, ChatOperation, ChatRequest, InputSubmission, ItemBody, PageRequest, ThreadItem,
-    UserMessageInput,
+    AttachmentRef, ChatOperation, ChatRequest, InputSubmission, ItemBody, PageRequest, StructuredInput,
+    ThreadItem, UserMessageInput,
 };
 
 use super::teller::Teller;
@@ -34,8 +34,8 @@ pub(crate) enum Ended {
     Stopped,
     /// With an error.
     Failed(Complaint),
-    /// With a question, or with a call of a tool of the page.
-    Asked(Box<ThreadItem>),
+    /// With questions, or with calls of a tool of the page.
+    Asked(Vec<ThreadItem>),
 }
 
 impl<'a> Talk<'a> {
@@ -68,16 +68,20 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    /// The newest questions of the thread that wait for answers.
-    pub(crate) async fn pending(&self) -> Result<Option<ThreadItem>, Failure> {
+    /// The newest item of the thread whose questions wait for answers, and these questions.
+    pub(crate) async fn pending(&self) -> Result<Option<(ThreadItem, Vec<StructuredInput>)>, Failure> {
         let Some(thread) = &self.thread else { return Ok(None) };
         let newest = PageRequest { limit: Some(PageRequest::MOST), ..PageRequest::default() };
         let items = self.session.client.items(&self.workflow_id, thread, &newest).await;
         let items = items.map_err(|error| self.session.failed(error))?;
-        let asks = |item: &ThreadItem| {
-            matches!(item.body, ItemBody::StructuredInput { .. }) && item.body.is_pending()
+        let asks = |item: ThreadItem| match &item.body {
+            ItemBody::StructuredInput { inputs, .. } if item.body.is_pending() => {
+                let inputs = inputs.clone();
+                Some((item, inputs))
+            }
+            _ => None,
         };
-        Ok(items.data.into_iter().find(asks))
+        Ok(items.data.into_iter().find_map(asks))
     }
 
     /// Answers the questions of an item.
@@ -174,10 +178,11 @@ impl<'a> Talk<'a> {
         if stopping && self.session.output == Output::Human {
             teller.note("Stopped; the text so far is kept.");
         }
-        Ok(match teller.asked() {
+        let asked = teller.asked();
+        Ok(match asked.is_empty() {
             _ if stopping => Ended::Stopped,
-            Some(item) => Ended::Asked(Box::new(item)),
-            None => Ended::Done,
+            false => Ended::Asked(asked),
+            true => Ended::Done,
         })
     }
 

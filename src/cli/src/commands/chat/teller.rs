@@ -22,15 +22,24 @@ pub(super) struct Teller {
     replies: Vec<(String, String)>,
     thread: Option<String>,
     error: Option<Complaint>,
-    /// The item that the turn has ended with, if it waits for an answer.
-    asked: Option<ThreadItem>,
+    /// The items that the turn has ended with and that wait for an answer.
+    asked: Vec<ThreadItem>,
 }
 
 impl Teller {
     pub(super) fn new(output: Output) -> Self {
         let seen = stdout_is_seen();
         let mixed = seen && std::io::stderr().is_terminal();
-        Self { output, seen, mixed, open: false, replies: Vec::new(), thread: None, error: None, asked: None }
+        Self {
+            output,
+            seen,
+            mixed,
+            open: false,
+            replies: Vec::new(),
+            thread: None,
+            error: None,
+            asked: Vec::new(),
+        }
     }
 
     /// The thread, once an event has named it.
@@ -43,9 +52,9 @@ impl Teller {
         self.error.take()
     }
 
-    /// The item that waits for an answer.
-    pub(super) fn asked(&mut self) -> Option<ThreadItem> {
-        self.asked.take()
+    /// The items that wait for an answer.
+    pub(super) fn asked(&mut self) -> Vec<ThreadItem> {
+        std::mem::take(&mut self.asked)
     }
 
     pub(super) fn take(&mut self, event: &ChatEvent) -> Result<(), Failure> {
@@ -64,7 +73,7 @@ impl Teller {
         if let ChatEvent::ItemDone { item } = event
             && item.body.is_pending()
         {
-            self.asked = Some(item.clone());
+            self.asked.push(item.clone());
         }
         if self.output == Output::Json {
             return say(compact(event)?);
@@ -169,6 +178,9 @@ fn lines(body: &ItemBody) -> Vec<String> {
         ItemBody::GeneratedImage { image: Some(image), .. } => vec![image.url.clone()],
         ItemBody::StructuredInput { inputs, .. } if body.is_pending() => {
             inputs.iter().flat_map(questions::lines).collect()
+        }
+        ItemBody::ClientToolCall { name, .. } if body.is_pending() => {
+            vec![format!("The workflow calls the tool \"{name}\" of the page; a terminal cannot run it.")]
         }
         _ => Vec::new(),
     }

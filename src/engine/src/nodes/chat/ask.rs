@@ -1,21 +1,20 @@
 //! `ask`: questions with a form in the chat. The turn ends with them, and the answers continue it.
 
-use async_trait::async_trait;
-use chrono::{DateTime, Utc};
 use minijinja::Value as View;
 use serde_json::{Map, Value, json};
 use wire::FieldError;
 use wire::chat::{InputStatus, ItemBody, StructuredInput};
 
 use super::content;
+use super::item_question::{self, ItemQuestion};
 use crate::NodeError;
 use crate::check::Check;
-use crate::execute::ports::Question;
-use crate::execute::{Call, Effect, Failure, Node, NodeType};
+use crate::execute::ports::Answer;
+use crate::execute::{Effect, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::limits;
-use crate::nodes::questions::{AnswerKey, Expiry, expired};
+use crate::nodes::questions::{AnswerKey, Expiry};
 use crate::schema::Schema;
 use crate::template::fill;
 
@@ -41,8 +40,6 @@ pub(crate) const TYPE: NodeType = NodeType {
 
 struct Ask {
     inputs: Value,
-    key: AnswerKey,
-    expiry: Expiry,
 }
 
 fn schema() -> Value {
@@ -89,71 +86,43 @@ fn problems(inputs: &Value, base: &str) -> Vec<FieldError> {
 }
 
 fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let (key, expiry) = (AnswerKey::read(fields, spec, check), Expiry::read(fields, check));
-    let inputs = fields.required("inputs", &mut check.problems)?;
-    let inputs = content::read(inputs, &fields.at("inputs"), problems, HELP, check)?;
-    Some(Box::new(Ask { inputs, key, expiry }))
+    item_question::build(fields, spec, check, |fields, check| {
+        let inputs = fields.required("inputs", &mut check.problems)?;
+        Some(Ask { inputs: content::read(inputs, &fields.at("inputs"), problems, HELP, check)? })
+    })
 }
 
-#[async_trait]
-impl Node for Ask {
+impl ItemQuestion for Ask {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
         let inputs = fill(&self.inputs, scope)?;
         content::refuse(problems(&inputs, "/inputs"))?;
         limits::check_data("inputs", &inputs)?;
-        Ok(json!({"key": self.key.filled(scope)?, "inputs": inputs}))
+        Ok(json!({"inputs": inputs}))
     }
 
-    async fn begin(&self, input: &Value, call: &Call<'_>) -> Result<Option<Value>, Failure> {
-        call.count_item(&body(input)?)?;
-        Ok(None)
+    fn item(input: &Value) -> Result<ItemBody, NodeError> {
+        Ok(ItemBody::StructuredInput { status: InputStatus::Pending, inputs: questions(input)? })
     }
 
-    fn question(&self, input: &Value, started_at: DateTime<Utc>) -> Result<Option<Question>, NodeError> {
-        let questions = questions(input)?;
-        Ok(Some(Question {
-            key: input.get("key").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            message: questions.first().map(|first| first.question.clone()),
-            schema: Some(answer_schema(&questions)),
-            audience: Vec::new(),
-            expires_at: self.expiry.of(started_at),
-            item: Some(body(input)?),
-            continues_without: false,
-        }))
+    fn message(input: &Value) -> Result<Option<String>, NodeError> {
+        Ok(questions(input)?.into_iter().next().map(|first| first.question))
     }
 
-    async fn run(&self, _input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let Some(answer) = call.answer_to_item(self.expiry.of(call.started_at)).await? else {
-            return Err(expired().into());
-        };
+    fn answer_schema(input: &Value) -> Result<Option<Value>, NodeError> {
+        let answer = json!({"type": "object", "properties": {
+            "values": {"type": "array", "items": {"type": "string"}}, "skipped": {"type": "boolean"}}});
+        let answers: Map<String, Value> =
+            questions(input)?.into_iter().map(|question| (question.id, answer.clone())).collect();
+        Ok(Some(json!({"type": "object", "properties": {
+            "status": {"enum": ["answered", "skipped"]}, "answers": {"type": "object", "properties": answers}}})))
+    }
+
+    fn result(answer: Answer) -> Value {
         let at: wire::Timestamp = kernel::timestamp(answer.at);
         let mut result = answer.value.as_object().cloned().unwrap_or_default();
         result.insert("answered_by".to_owned(), json!(answer.by));
         result.insert("answered_at".to_owned(), json!(at));
-        Ok(Value::Object(result))
-    }
-
-    fn records_start(&self) -> bool {
-        true
-    }
-
-    fn keeps_time(&self) -> bool {
-        true
-    }
-
-    /// Later text is another message.
-    fn streams(&self) -> bool {
-        true
-    }
-
-    async fn say_again(
-        &self,
-        _result: &Value,
-        call: &Call<'_>,
-        _input: &Result<Value, NodeError>,
-    ) -> Result<(), Failure> {
-        call.new_message().await;
-        Ok(())
+        Value::Object(result)
     }
 }
 
@@ -161,18 +130,4 @@ fn questions(input: &Value) -> Result<Vec<StructuredInput>, NodeError> {
     let inputs = input.get("inputs").cloned().unwrap_or_default();
     serde_json::from_value(inputs)
         .map_err(|error| NodeError::failed(format!("/inputs: the questions cannot be read: {error}")))
-}
-
-fn body(input: &Value) -> Result<ItemBody, NodeError> {
-    Ok(ItemBody::StructuredInput { status: InputStatus::Pending, inputs: questions(input)? })
-}
-
-/// JSON Schema of the body that answers the questions.
-fn answer_schema(questions: &[StructuredInput]) -> Value {
-    let answer = json!({"type": "object", "properties": {
-        "values": {"type": "array", "items": {"type": "string"}}, "skipped": {"type": "boolean"}}});
-    let answers: Map<String, Value> =
-        questions.iter().map(|question| (question.id.clone(), answer.clone())).collect();
-    json!({"type": "object", "properties": {
-        "status": {"enum": ["answered", "skipped"]}, "answers": {"type": "object", "properties": answers}}})
 }

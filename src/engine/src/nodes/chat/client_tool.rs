@@ -1,19 +1,18 @@
 //! `client_tool`: a tool that the page of the chat runs. The turn ends with the call, and its output continues it.
 
-use async_trait::async_trait;
-use chrono::{DateTime, Utc};
 use minijinja::Value as View;
 use serde_json::{Value, json};
 use wire::FieldError;
 use wire::chat::{ItemBody, ToolCallStatus};
 
+use super::item_question::{self, ItemQuestion};
 use crate::check::Check;
-use crate::execute::ports::Question;
-use crate::execute::{Call, Effect, Failure, Node, NodeType};
+use crate::execute::ports::Answer;
+use crate::execute::{Effect, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::nodes::fields::{optional_field, text_field};
-use crate::nodes::questions::{AnswerKey, Expiry, expired};
+use crate::nodes::questions::{AnswerKey, Expiry};
 use crate::template::{as_text, fill, has_holes};
 use crate::{NodeError, limits};
 
@@ -38,8 +37,6 @@ pub(crate) const TYPE: NodeType = NodeType {
 struct ClientTool {
     tool: Value,
     arguments: Option<Value>,
-    key: AnswerKey,
-    expiry: Expiry,
 }
 
 fn schema() -> Value {
@@ -51,7 +48,10 @@ fn schema() -> Value {
 }
 
 fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let (key, expiry) = (AnswerKey::read(fields, spec, check), Expiry::read(fields, check));
+    item_question::build(fields, spec, check, read)
+}
+
+fn read(fields: &mut Fields<'_>, check: &mut Check) -> Option<ClientTool> {
     let tool = text_field(fields, "tool", check);
     if let Some(Value::String(text)) = &tool
         && !has_holes(text)
@@ -70,15 +70,14 @@ fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<
             check.note(problem.suggest("\"arguments\": {…}"));
         }
     }
-    Some(Box::new(ClientTool { tool: tool?, arguments, key, expiry }))
+    Some(ClientTool { tool: tool?, arguments })
 }
 
 fn is_name(tool: &str) -> bool {
     (1..=LONGEST_NAME).contains(&tool.chars().count())
 }
 
-#[async_trait]
-impl Node for ClientTool {
+impl ItemQuestion for ClientTool {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
         let tool = as_text(&fill(&self.tool, scope)?);
         if !is_name(&tool) {
@@ -90,71 +89,38 @@ impl Node for ClientTool {
             return Err(NodeError::failed("/arguments: must be an object"));
         }
         limits::check_data("arguments", &arguments)?;
-        Ok(json!({"key": self.key.filled(scope)?, "tool": tool, "arguments": arguments}))
+        Ok(json!({"tool": tool, "arguments": arguments}))
     }
 
-    async fn begin(&self, input: &Value, call: &Call<'_>) -> Result<Option<Value>, Failure> {
-        call.count_item(&body(input))?;
+    /// Its call id is that of the item, which is made when the turn ends.
+    fn item(input: &Value) -> Result<ItemBody, NodeError> {
+        let arguments = input.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+        Ok(ItemBody::ClientToolCall {
+            status: ToolCallStatus::Pending,
+            call_id: String::new(),
+            name: name(input).to_owned(),
+            arguments,
+            output: None,
+        })
+    }
+
+    fn message(input: &Value) -> Result<Option<String>, NodeError> {
+        Ok(Some(format!("The tool `{}` of the page", name(input))))
+    }
+
+    fn answer_schema(_input: &Value) -> Result<Option<Value>, NodeError> {
         Ok(None)
     }
 
-    fn question(&self, input: &Value, started_at: DateTime<Utc>) -> Result<Option<Question>, NodeError> {
-        let text = |name| input.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Ok(Some(Question {
-            key: text("key"),
-            message: Some(format!("The tool `{}` of the page", text("tool"))),
-            schema: None,
-            audience: Vec::new(),
-            expires_at: self.expiry.of(started_at),
-            item: Some(body(input)),
-            continues_without: false,
-        }))
+    fn result(answer: Answer) -> Value {
+        json!({"output": answer.value})
     }
 
-    async fn run(&self, _input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        match call.answer_to_item(self.expiry.of(call.started_at)).await? {
-            Some(answer) => Ok(json!({"output": answer.value})),
-            None => Err(expired().into()),
-        }
-    }
-
-    fn records_start(&self) -> bool {
-        true
-    }
-
-    fn keeps_time(&self) -> bool {
-        true
-    }
-
-    /// Later text is another message.
-    fn streams(&self) -> bool {
-        true
-    }
-
-    async fn say_again(
-        &self,
-        _result: &Value,
-        call: &Call<'_>,
-        _input: &Result<Value, NodeError>,
-    ) -> Result<(), Failure> {
-        call.new_message().await;
-        Ok(())
-    }
-
-    fn for_model(&self, result: Value) -> Value {
+    fn for_model(result: Value) -> Value {
         result.get("output").cloned().unwrap_or_default()
     }
 }
 
-/// The pending call; its id is that of the item, which is made when the turn ends.
-fn body(input: &Value) -> ItemBody {
-    let arguments = input.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
-    let name = input.get("tool").and_then(Value::as_str).unwrap_or_default().to_owned();
-    ItemBody::ClientToolCall {
-        status: ToolCallStatus::Pending,
-        call_id: String::new(),
-        name,
-        arguments,
-        output: None,
-    }
+fn name(input: &Value) -> &str {
+    input.get("tool").and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,8 +1,10 @@
 //! What the nodes that ask a model have in common: their fields, the call, an answer that has to fit a schema, and what
 //! it cost.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Value, json};
 use wire::{ErrorCode, FieldError};
@@ -149,9 +151,11 @@ impl Asking<'_> {
         loop {
             // An endpoint may repeat the key that it was sent.
             let masked = stream.then(|| Masked::new(call, call.redactor()));
-            let pieces: &dyn Pieces = masked.as_ref().map_or(&NoPieces, |masked| masked);
-            let reserved = call.reserve(Spending::expected(&self.chosen.name, &request)).await?;
-            let answered = provider.call(&request, pieces).await;
+            let pieces = Counted::new(masked.as_ref().map_or(&NoPieces as &dyn Pieces, |masked| masked));
+            let reserved =
+                call.reserve(&self.chosen.name, Spending::expected(&self.chosen.name, &request)).await?;
+            let answered = provider.call(&request, &pieces).await;
+            let told = pieces.bytes();
             // Of an answer that breaks off too.
             if let Some(masked) = masked {
                 masked.finish().await;
@@ -159,11 +163,15 @@ impl Asking<'_> {
             let answer = match answered {
                 Ok(answer) => answer,
                 Err(error) => {
-                    reserved.failed();
+                    match told {
+                        0 => reserved.failed(),
+                        // What breaks off was paid for.
+                        told => reserved.answered(&self.chosen.name, None, told),
+                    }
                     return Err(NodeError::from(error).into());
                 }
             };
-            reserved.answered(&self.chosen.name, answer.usage, answer.text.len());
+            reserved.answered(&self.chosen.name, answer.usage, bytes_of(&answer));
             spent.add(&self.chosen.name, answer.usage);
             call.note_usage(spent.written());
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
@@ -192,6 +200,36 @@ impl Asking<'_> {
             request.idempotency_key = Some(format!("{key}-repair-{}", self.repair.saturating_sub(left)));
         }
     }
+}
+
+/// Counts the text of an answer as it comes.
+struct Counted<'a> {
+    pieces: &'a dyn Pieces,
+    bytes: AtomicUsize,
+}
+
+impl<'a> Counted<'a> {
+    fn new(pieces: &'a dyn Pieces) -> Self {
+        Self { pieces, bytes: AtomicUsize::new(0) }
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Pieces for Counted<'_> {
+    async fn piece(&self, text: &str) {
+        self.bytes.fetch_add(text.len(), Ordering::Relaxed);
+        self.pieces.piece(text).await;
+    }
+}
+
+/// Bytes that a model has written.
+fn bytes_of(answer: &ModelAnswer) -> usize {
+    let calls = answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.to_string().len());
+    answer.text.len() + calls.sum::<usize>()
 }
 
 /// The JSON of an answer, or all that is wrong with it.

@@ -128,7 +128,8 @@ impl Node for Embed {
                 dimensions: self.dimensions,
                 idempotency_key: Some(format!("{}-{number}", call.idempotency_key())),
             };
-            let reserved = call.reserve(Spending::expected_of_texts(&chosen.name, texts)).await?;
+            let reserved =
+                call.reserve(&chosen.name, Spending::expected_of_texts(&chosen.name, texts)).await?;
             let made = match provider.embed(&request).await {
                 Ok(made) => made,
                 Err(error) => {

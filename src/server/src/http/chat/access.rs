@@ -261,7 +261,7 @@ impl Access {
         Some(format!("{}|{name}", self.workflow()))
     }
 
-    /// Whose limits the models have: the caller, or the thread where the caller is unknown.
+    /// The session that usage is counted for: the caller, or the thread if the caller is unknown.
     pub(super) fn budget_session(&self, thread: Option<ThreadId>) -> Option<String> {
         self.name().or_else(|| thread.map(|thread| format!("thread:{thread}")))
     }
@@ -271,12 +271,22 @@ impl Access {
         !self.runnable.workflow.chat.limits.is_empty()
     }
 
-    /// Refuses a turn if the models of the chat have used what the workflow allows on a day.
+    /// Refuses a turn of this version if it may use models, and they have used what the workflow allows on a day.
+    pub(super) async fn check_budget_of(
+        &self,
+        app: &App,
+        version: &LoadedVersion,
+        session: Option<&str>,
+    ) -> ApiResult<()> {
+        if version.plan.may_use_models() { self.check_budget(app, session).await } else { Ok(()) }
+    }
+
+    /// Refuses what may use models if they have used what the workflow allows on a day.
     pub(super) async fn check_budget(&self, app: &App, session: Option<&str>) -> ApiResult<()> {
-        let limits = &self.runnable.workflow.chat.limits;
-        if limits.is_empty() {
+        if !self.has_limits() {
             return Ok(());
         }
+        let limits = &self.runnable.workflow.chat.limits;
         match app.chat().check_budget(self.workflow(), session, limits).await? {
             None => Ok(()),
             Some(spent) => {

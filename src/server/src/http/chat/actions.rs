@@ -79,7 +79,7 @@ pub(super) async fn act(
         return Err(ApiError::new(ErrorCode::ChatActionUnhandled));
     }
     let session = access.budget_session(Some(thread.id));
-    access.check_budget(app, session.as_deref()).await?;
+    access.check_budget_of(app, &version, session.as_deref()).await?;
     let session = session.filter(|_| version.plan.may_use_models());
     let action = input(request, found.as_deref());
     let widget = found.map(|found| (found.id, found.item));

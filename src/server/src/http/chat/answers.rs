@@ -4,7 +4,8 @@ use actix_web::HttpResponse;
 use actors::kinds::turn::chat::NewItemAnswer;
 use kernel::ItemKey;
 use serde_json::Value;
-use store::{Slice, StoredThread};
+use store::{Slice, StoreError, StoredThread};
+use uuid::Uuid;
 use wire::chat::{InputSubmission, ItemAnswer, ItemBody, ThreadItem, ThreadStatus};
 use wire::{ErrorCode, FieldError};
 
@@ -12,8 +13,8 @@ use super::turns::{self, Asked};
 use super::{dialect, idempotency};
 use crate::http::error::{ApiError, ApiResult};
 
-/// Newest items that may be hidden behind a client tool call.
-const HIDDEN: i64 = 100;
+/// The newest items that are searched for the last visible one.
+const MAX_SCANNED_ITEMS: i64 = 100;
 
 /// Answers the questions of an item.
 pub(super) async fn submit(
@@ -44,7 +45,7 @@ pub(super) async fn output(asked: Asked<'_>, thread_id: &str, result: Value) -> 
         return Ok(response);
     }
     let thread = unclosed(asked, thread_id).await?;
-    let newest = Slice { after: None, ascending: false, limit: HIDDEN };
+    let newest = Slice { after: None, ascending: false, limit: MAX_SCANNED_ITEMS };
     let items = asked.app.store().items_of(thread.id, newest).await?;
     let last = items.into_iter().find(|item| !item.is_hidden());
     let call = last.filter(|item| matches!(item.body, ItemBody::ClientToolCall { .. }));
@@ -68,6 +69,7 @@ async fn begin(
     let Asked { app, access, request, body, session } = asked;
     let Some(answer) = answer else { return Err(not_pending(asked, key).await) };
     let place = app.chat_limits().stream(session, None)?;
+    app.chat().check_room(access.workspace())?;
     access.check_budget(app, access.budget_session(Some(thread.id)).as_deref()).await?;
     let new = NewItemAnswer {
         thread: thread.id,
@@ -85,10 +87,16 @@ async fn begin(
 }
 
 async fn not_pending(asked: Asked<'_>, key: ItemKey) -> ApiError {
-    match asked.app.store().stream_of_answer(key).await {
+    match stored_stream(asked, key).await {
         Ok(stream) => ApiError::new(ErrorCode::ItemNotPending).with_stream(stream),
         Err(error) => error.into(),
     }
+}
+
+/// The stream of the turn that continues with the answer, until it is deleted.
+async fn stored_stream(asked: Asked<'_>, key: ItemKey) -> Result<Option<Uuid>, StoreError> {
+    let Some(stream) = asked.app.store().stream_of_answer(key).await? else { return Ok(None) };
+    Ok(asked.app.chat().stream(stream).await?.map(|_| stream))
 }
 
 /// The thread, if it accepts answers: also while it is locked.

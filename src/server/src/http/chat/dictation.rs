@@ -36,19 +36,19 @@ pub(super) async fn transcribe(
     })?;
     let session = access.budget_session(None);
     access.check_budget(app, session.as_deref()).await?;
-    let _permit = app.transcription_permits().acquire(vec![
+    let permit = app.transcription_permits().acquire(vec![
         (network_of(app, request), PER_PARTY),
         (format!("workspace:{}", access.workspace()), PER_PARTY),
     ])?;
-    let said = app
-        .chat()
-        .transcribe(
-            (access.workspace(), access.workflow(), session.as_deref().unwrap_or_default()),
-            settings,
-            Arc::from(audio),
-            &base,
-        )
-        .await;
+    // If the client leaves, the call is still counted, and keeps its permit.
+    let (chat, settings) = (app.chat().clone(), settings.clone());
+    let (workspace, workflow) = (access.workspace(), access.workflow());
+    let transcribing = actix_web::rt::spawn(async move {
+        let _permit = permit;
+        let session = session.as_deref().unwrap_or_default();
+        chat.transcribe((workspace, workflow, session), &settings, Arc::from(audio), &base).await
+    });
+    let said = transcribing.await.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     let text = said.map_err(|error| {
         let failed = ApiError::new(ErrorCode::ChatTranscriptionFailed);
         match error {

@@ -55,41 +55,36 @@ pub(super) async fn begin(
     said: Said,
     metadata: Map<String, Value>,
 ) -> ApiResult<HttpResponse> {
-    let Asked { app, access, request, body, session } = asked;
-    let place = app.chat_limits().stream(session, None)?;
+    let Asked { app, access, request, body, session: caller } = asked;
+    let place = app.chat_limits().stream(caller, None)?;
     let mut key = idempotency::key(app, request, access, body)?;
+    let is_first = matches!(said, Said::First(_));
     if let Some(key) = &key
-        && !matches!(said, Said::First(_))
+        && !is_first
         && let Some(started) = app.chat().started(key).await?
     {
         // Whatever has become of what the request names.
         return answer(asked, started, None, false, place).await;
     }
     let (target, input, attachments, visitor) = target(asked, said).await?;
+    let new_visitor = visitor.as_ref().map(|visitor| format!("visitor:{}", visitor.id()));
     let mut retry_gets_cookie = false;
-    if let (Some(key), Some(visitor)) = (&mut key, &visitor) {
+    if let (Some(key), Some(visitor)) = (&mut key, &new_visitor) {
         // The cookie goes out with the answer's head, so a retry after that brings it along.
-        key.also = Some(idempotency::scope_of(access, &format!("visitor:{}", visitor.id())));
+        key.also = Some(idempotency::scope_of(access, visitor));
         retry_gets_cookie = idempotency::is_secret(&key.key);
     }
     let version = access.version()?;
-    let thread = match &target {
-        Target::NewThread(_) => None,
-        Target::Thread(thread) | Target::Again(thread, _) | Target::Action(thread, _) => Some(*thread),
-    };
-    let budget = match &visitor {
-        Some(visitor) => Some(format!("visitor:{}", visitor.id())),
-        None => access.budget_session(thread),
-    };
+    let session = new_visitor.or_else(|| access.budget_session(target.thread()));
     // What an earlier request with the key has started is returned, whatever was used since.
     let is_known = match &key {
-        Some(key) if access.has_limits() => app.chat().started(key).await?.is_some(),
+        Some(key) if is_first && access.has_limits() => app.chat().started(key).await?.is_some(),
         _ => false,
     };
     if !is_known {
-        access.check_budget(app, budget.as_deref()).await?;
+        access.check_budget_of(app, &version, session.as_deref()).await?;
     }
-    let budget = budget.filter(|_| version.plan.may_use_models());
+    let session = session.filter(|_| version.plan.may_use_models());
     let started = app
         .chat()
         .start(NewTurn {
@@ -102,7 +97,7 @@ pub(super) async fn begin(
             metadata,
             dialect: dialect(app, request),
             busy: access.busy(),
-            session: budget,
+            session,
             idempotency: key,
         })
         .await?;

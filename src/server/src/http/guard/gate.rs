@@ -46,7 +46,7 @@ pub(crate) struct Gate {
     clock: Arc<dyn Clock>,
     limiter: Limiter,
     tokens: Arc<Tokens>,
-    /// When it was looked, and whether a service token was stored.
+    /// When the store was last asked, and whether it had a service token.
     tokens_stored: Mutex<Option<(Duration, bool)>>,
 }
 

@@ -144,7 +144,6 @@ pub(in crate::http) fn new_run_of(
             timeout_seconds: wanted.timeout_seconds,
             metadata: wanted.metadata.unwrap_or_default(),
             origin: None,
-            continues: None,
         },
         trigger,
         limited: workflow.max_concurrent_runs.is_some(),

@@ -51,8 +51,9 @@ pub(super) async fn answer(
                 return Err(ApiError::new(ErrorCode::RunNotWaiting));
             }
             let record = records::run(run.clone(), version, Vec::new());
-            // Whether it continues at once is not known yet.
-            Reply::accepted(&wire::RunRecord { status: RunState::Running, ..record })
+            // Whether it resumes at once is not known yet. An ended run has ended; another one continues its turn.
+            let status = if run.finished_at.is_some() { record.status } else { RunState::Running };
+            Reply::accepted(&wire::RunRecord { status, ..record })
         })
         .await?;
     runs.answered(run.id, answered).await;

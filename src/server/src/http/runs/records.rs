@@ -30,8 +30,8 @@ pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuest
         waits_for: questions.into_iter().map(waits_for).collect(),
         continued_by: None,
         resumes_at: None,
-        metadata: options.metadata.clone(),
-        origin_run_id: origin_of(options).map(|run| run.to_string()),
+        origin_run_id: origin_of(&options, row.continues).map(|run| run.to_string()),
+        metadata: options.metadata,
         created_at: time(row.created_at),
         started_at: row.started_at.map(time),
         finished_at: row.finished_at.map(time),
@@ -39,13 +39,14 @@ pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuest
 }
 
 /// The run that a run repeats from a step on, or whose turn it continues.
-fn origin_of(options: RunOptions) -> Option<Uuid> {
-    options.origin.map(|origin| origin.run).or(options.continues)
+fn origin_of(options: &RunOptions, continues: Option<Uuid>) -> Option<Uuid> {
+    options.origin.as_ref().map(|origin| origin.run).or(continues)
 }
 
 /// A run in a list.
 pub(super) fn summary(row: ListedRun) -> Result<RunSummary, StoreError> {
     let options: Option<RunOptions> = row.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let origin = origin_of(&options.unwrap_or_default(), row.continues);
     let status = RunState::from_name(&row.status);
     Ok(RunSummary {
         id: row.id.to_string(),
@@ -58,7 +59,7 @@ pub(super) fn summary(row: ListedRun) -> Result<RunSummary, StoreError> {
         trigger: row.trigger,
         error: row.error.as_deref().and_then(problem),
         waits: row.waits,
-        origin_run_id: options.and_then(origin_of).map(|run| run.to_string()),
+        origin_run_id: origin.map(|run| run.to_string()),
         thread_id: row.thread_id.map(|id| ThreadId(id).to_string()),
         created_at: time(row.created_at),
         started_at: row.started_at.map(time),

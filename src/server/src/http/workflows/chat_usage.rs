@@ -25,10 +25,10 @@ pub(super) async fn list(
         day: day.day.to_string(),
         sessions: whole(day.sessions),
         turns: whole(day.turns),
-        calls: whole(day.calls),
-        input_tokens: whole(day.input_tokens),
-        output_tokens: whole(day.output_tokens),
-        usd: day.usd,
+        calls: whole(day.sum.calls),
+        input_tokens: whole(day.sum.input_tokens),
+        output_tokens: whole(day.sum.output_tokens),
+        usd: day.sum.usd,
     };
     Ok(Json(Listed { data: days.into_iter().map(record).collect(), next_cursor: None }))
 }

@@ -1,0 +1,79 @@
+//! The limits of a chat's models, and the accounts that they limit. Pure.
+
+use chrono::{DateTime, NaiveTime, Utc};
+use engine::ports::Spending;
+use uuid::Uuid;
+use wire::{ChatLimits, ErrorCode};
+
+/// The chat of a workflow, or one session of it.
+pub(super) type Key = (Uuid, Option<String>);
+
+/// One limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Limit {
+    of_session: bool,
+    most: Most,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Most {
+    Tokens(u64),
+    Dollars(f64),
+}
+
+impl Limit {
+    pub(super) fn all(limits: &ChatLimits) -> Vec<Self> {
+        let ChatLimits { session_tokens_per_day, session_usd_per_day, tokens_per_day, usd_per_day } = *limits;
+        let tokens =
+            |of_session, most: Option<u64>| most.map(|most| Self { of_session, most: Most::Tokens(most) });
+        let dollars =
+            |of_session, most: Option<f64>| most.map(|most| Self { of_session, most: Most::Dollars(most) });
+        let all = [
+            tokens(true, session_tokens_per_day),
+            dollars(true, session_usd_per_day),
+            tokens(false, tokens_per_day),
+            dollars(false, usd_per_day),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    /// The account that it limits, for a caller of this session.
+    pub(super) fn key(&self, workflow: Uuid, session: &str) -> Key {
+        (workflow, self.of_session.then(|| session.to_owned()))
+    }
+
+    pub(super) fn code(&self) -> ErrorCode {
+        if self.of_session { ErrorCode::ChatBudgetSession } else { ErrorCode::ChatBudgetWorkflow }
+    }
+
+    pub(super) fn is_reached(&self, sum: &Spending) -> bool {
+        match self.most {
+            Most::Tokens(most) => sum.tokens() >= most,
+            Most::Dollars(most) => sum.dollars >= most,
+        }
+    }
+
+    pub(super) fn is_exceeded(&self, sum: &Spending) -> bool {
+        match self.most {
+            Most::Tokens(most) => sum.tokens() > most,
+            Most::Dollars(most) => sum.dollars > most,
+        }
+    }
+}
+
+/// The end of the UTC day.
+pub(super) fn next_day(now: DateTime<Utc>) -> DateTime<Utc> {
+    let tomorrow = now.date_naive().succ_opt().unwrap_or(chrono::NaiveDate::MAX);
+    tomorrow.and_time(NaiveTime::MIN).and_utc()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_ends_at_midnight() {
+        let now = DateTime::parse_from_rfc3339("2026-12-31T23:59:59Z").unwrap().to_utc();
+        assert_eq!(next_day(now).to_rfc3339(), "2027-01-01T00:00:00+00:00");
+    }
+}

@@ -1,0 +1,227 @@
+//! What accounts with a limit have used today: rows, which an instance reads at most once a second, and what its own calls have
+//! reserved or used since.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::NaiveDate;
+use dashmap::DashMap;
+use engine::ports::Spending;
+use kernel::Clock;
+use store::{ChatUsageSum, Store, StoreError};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::limits::{Key, Limit};
+
+/// How old a sum may be.
+const MAX_AGE: Duration = Duration::from_secs(1);
+/// If there are more sums, those that are old and without a call in progress are dropped.
+const MAX_SUMS: usize = 10_000;
+
+/// Sums of this instance. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Sums(Arc<DashMap<Key, Sum>>);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    /// As the rows had it, and what this instance has recorded since.
+    spent: Spending,
+    day: NaiveDate,
+    /// When the rows were read, in monotonic time.
+    read_at: Option<Duration>,
+    /// What calls in progress may use.
+    reserved: Spending,
+    /// What calls have used whose steps are not recorded yet.
+    unrecorded: Spending,
+}
+
+impl Sum {
+    fn used(&self) -> Spending {
+        self.spent.plus(&self.unrecorded)
+    }
+
+    fn is_fresh(&self, day: NaiveDate, now: Duration) -> bool {
+        self.day == day && self.read_at.is_some_and(|read_at| now.saturating_sub(read_at) < MAX_AGE)
+    }
+}
+
+impl Sums {
+    /// Reads a sum again if it is not fresh.
+    pub(super) async fn refresh(
+        &self,
+        key: &Key,
+        store: &Store,
+        clock: &dyn Clock,
+    ) -> Result<(), StoreError> {
+        let (day, now) = (clock.now().date_naive(), clock.monotonic());
+        if self.0.get(key).is_some_and(|sum| sum.is_fresh(day, now)) {
+            return Ok(());
+        }
+        // Others use the old sum meanwhile, if it is of this day.
+        self.change(key, |sum| {
+            if sum.day == day && sum.read_at.is_some() {
+                sum.read_at = Some(now);
+            }
+        });
+        let read = store.chat_usage_of(key.0, key.1.as_deref(), day).await?;
+        if self.0.len() > MAX_SUMS {
+            self.0.retain(|_, sum| {
+                sum.reserved.calls > 0 || sum.day == day && sum.unrecorded.calls > 0 || sum.is_fresh(day, now)
+            });
+        }
+        let mut sum = self.0.entry(key.clone()).or_default();
+        if sum.day != day {
+            // A run whose end was not stored leaves some.
+            sum.unrecorded = Spending::default();
+        }
+        (sum.spent, sum.day, sum.read_at) = (spending(read), day, Some(now));
+        Ok(())
+    }
+
+    /// Whether what was used reaches a limit. Calls in progress do not count: they may use less than they have reserved.
+    pub(super) fn is_reached(&self, limit: &Limit, key: &Key) -> bool {
+        self.0.get(key).is_some_and(|sum| limit.is_reached(&sum.used()))
+    }
+
+    /// Reserves for the session and for the workflow, as far as they have limits, or for none of them.
+    pub(super) fn reserve(
+        &self,
+        (workflow, session): (Uuid, &str),
+        limits: &[Limit],
+        expected: &Spending,
+    ) -> Result<(), ErrorCode> {
+        let mut done: Vec<Key> = Vec::new();
+        for key in keys(workflow, session, limits) {
+            let mut sum = self.0.entry(key.clone()).or_default();
+            let total = sum.used().plus(&sum.reserved).plus(expected);
+            let is_exceeded =
+                |limit: &&Limit| limit.key(workflow, session) == key && limit.is_exceeded(&total);
+            if let Some(limit) = limits.iter().find(is_exceeded) {
+                drop(sum);
+                for key in &done {
+                    self.change(key, |sum| sum.reserved = minus(&sum.reserved, expected));
+                }
+                return Err(limit.code());
+            }
+            sum.reserved = sum.reserved.plus(expected);
+            drop(sum);
+            done.push(key);
+        }
+        Ok(())
+    }
+
+    /// A call that has reserved has ended.
+    pub(super) fn release(&self, (workflow, session): (Uuid, &str), expected: &Spending, used: &Spending) {
+        for key in both(workflow, session) {
+            self.change(&key, |sum| {
+                sum.reserved = minus(&sum.reserved, expected);
+                sum.unrecorded = sum.unrecorded.plus(used);
+            });
+        }
+    }
+
+    /// What was used is in a row by now.
+    pub(super) fn recorded(&self, (workflow, session): (Uuid, &str), used: &Spending) {
+        for key in both(workflow, session) {
+            self.change(&key, |sum| {
+                sum.unrecorded = minus(&sum.unrecorded, used);
+                sum.spent = sum.spent.plus(used);
+            });
+        }
+    }
+
+    fn change(&self, key: &Key, change: impl FnOnce(&mut Sum)) {
+        if let Some(mut sum) = self.0.get_mut(key) {
+            change(&mut sum);
+        }
+    }
+}
+
+/// The accounts with a limit.
+fn keys(workflow: Uuid, session: &str, limits: &[Limit]) -> Vec<Key> {
+    let mut keys: Vec<Key> = limits.iter().map(|limit| limit.key(workflow, session)).collect();
+    keys.dedup();
+    keys
+}
+
+fn both(workflow: Uuid, session: &str) -> [Key; 2] {
+    [(workflow, Some(session.to_owned())), (workflow, None)]
+}
+
+fn spending(sum: ChatUsageSum) -> Spending {
+    let whole = |number: i64| u64::try_from(number).unwrap_or_default();
+    Spending {
+        calls: whole(sum.calls),
+        input_tokens: whole(sum.input_tokens),
+        output_tokens: whole(sum.output_tokens),
+        dollars: sum.usd,
+    }
+}
+
+pub(super) fn minus(sum: &Spending, part: &Spending) -> Spending {
+    Spending {
+        calls: sum.calls.saturating_sub(part.calls),
+        input_tokens: sum.input_tokens.saturating_sub(part.input_tokens),
+        output_tokens: sum.output_tokens.saturating_sub(part.output_tokens),
+        dollars: (sum.dollars - part.dollars).max(0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::ChatLimits;
+
+    use super::*;
+
+    const ONE: (Uuid, &str) = (Uuid::nil(), "visitor:1");
+    const TWO: (Uuid, &str) = (Uuid::nil(), "visitor:2");
+
+    fn tokens(tokens: u64) -> Spending {
+        Spending { calls: 1, input_tokens: tokens, ..Spending::default() }
+    }
+
+    fn limits(session: Option<u64>, workflow: Option<u64>) -> Vec<Limit> {
+        let limits =
+            ChatLimits { session_tokens_per_day: session, tokens_per_day: workflow, ..ChatLimits::default() };
+        Limit::all(&limits)
+    }
+
+    #[test]
+    fn what_is_reserved_counts_until_it_is_released() {
+        let sums = Sums::default();
+        let limits = limits(Some(100), Some(150));
+        assert_eq!(sums.reserve(ONE, &limits, &tokens(60)), Ok(()));
+        assert_eq!(sums.reserve(ONE, &limits, &tokens(60)), Err(ErrorCode::ChatBudgetSession));
+        assert_eq!(sums.reserve(TWO, &limits, &tokens(95)), Err(ErrorCode::ChatBudgetWorkflow));
+        // A refused reservation leaves nothing behind.
+        assert_eq!(sums.reserve(TWO, &limits, &tokens(90)), Ok(()));
+        assert_eq!(sums.reserve(ONE, &limits, &tokens(1)), Err(ErrorCode::ChatBudgetWorkflow));
+        sums.release(TWO, &tokens(90), &tokens(30));
+        assert_eq!(sums.reserve(ONE, &limits, &tokens(40)), Ok(()), "30 are spent, 60 reserved");
+        assert_eq!(sums.reserve(TWO, &limits, &tokens(25)), Err(ErrorCode::ChatBudgetWorkflow));
+    }
+
+    #[test]
+    fn a_limit_is_reached_by_what_was_used_and_not_by_what_is_reserved() {
+        let sums = Sums::default();
+        let limits = limits(Some(100), None);
+        let key = limits[0].key(ONE.0, ONE.1);
+        assert_eq!(sums.reserve(ONE, &limits, &tokens(100)), Ok(()));
+        assert!(!sums.is_reached(&limits[0], &key));
+        sums.release(ONE, &tokens(100), &tokens(100));
+        assert!(sums.is_reached(&limits[0], &key));
+        sums.recorded(ONE, &tokens(100));
+        assert!(sums.is_reached(&limits[0], &key));
+    }
+
+    #[test]
+    fn accounts_without_a_limit_are_not_kept() {
+        let sums = Sums::default();
+        assert_eq!(sums.reserve(ONE, &[], &tokens(60)), Ok(()));
+        sums.release(ONE, &tokens(60), &tokens(60));
+        sums.recorded(ONE, &tokens(60));
+        assert_eq!(sums.reserve(ONE, &limits(Some(100), None), &tokens(60)), Ok(()));
+        assert_eq!(sums.0.len(), 1);
+    }
+}
