@@ -22,6 +22,7 @@ use crate::delivery::mail::{self, MailQueue};
 use crate::delivery::outbox;
 use crate::jobs;
 use crate::jobs::clock_leaps::ClockLeaps;
+use crate::jobs::erasures::ErasureRounds;
 use crate::jobs::lease::LeaseRounds;
 use crate::jobs::maintenance::Maintenance;
 use crate::jobs::questions::QuestionRounds;
@@ -334,6 +335,7 @@ impl System {
         let sweeper = Sweeper::new(self.recovery(), lease);
         jobs::start(guardian, clock, RunQueue::new(self.recovery(), lease));
         jobs::start(guardian, clock, QuestionRounds::new(ports.clone()));
+        jobs::start(guardian, clock, ErasureRounds::new(self.chat()));
         jobs::start(guardian, clock, rounds);
         jobs::start(guardian, clock, lease_rounds);
         jobs::start(guardian, clock, foreign_streams);

@@ -123,6 +123,22 @@ impl Browser {
         std::mem::forget(guard);
     }
 
+    /// Goes into a frame of the page: everything after this happens there.
+    ///
+    /// # Panics
+    /// When it is no frame.
+    pub async fn enter_frame(&self, css: &str) {
+        self.find(css).await.enter_frame().await.unwrap_or_else(|error| panic!("{css}: {error}"));
+    }
+
+    /// Goes back to the page around the frame.
+    ///
+    /// # Panics
+    /// When the browser does not.
+    pub async fn leave_frame(&self) {
+        self.client.clone().enter_parent_frame().await.expect("the page");
+    }
+
     async fn find(&self, css: &str) -> Element {
         let quoted = Value::from(css).to_string();
         self.until(&format!("document.querySelector({quoted})")).await;

@@ -2,6 +2,7 @@
 
 pub(crate) mod clock_leaps;
 mod cron;
+pub(crate) mod erasures;
 pub(crate) mod lease;
 pub(crate) mod maintenance;
 pub(crate) mod questions;

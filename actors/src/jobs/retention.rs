@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use kernel::Clock;
 use parking_lot::Mutex;
-use store::{EVENTS_KEPT, Store, StoreError};
+use store::{ChatRetention, EVENTS_KEPT, Store, StoreError};
 
 /// Pause between two parts of a large deletion.
 const DELETE_PAUSE: Duration = Duration::from_millis(50);
@@ -18,7 +18,8 @@ const GRACE: TimeDelta = TimeDelta::days(1);
 const UPLOADS: TimeDelta = TimeDelta::hours(1);
 /// How long it is known of a request that was sent out what became of it.
 const DELIVERIES: TimeDelta = TimeDelta::days(7);
-
+/// How long content is in use after the last turn of a thread.
+const USE: TimeDelta = TimeDelta::hours(1);
 /// How long the usage of a chat's models is kept.
 const CHAT_USAGE: TimeDelta = TimeDelta::days(35);
 
@@ -53,6 +54,7 @@ impl Retention {
             self.forget_runs().await,
             self.forget_drafts().await,
             self.forget_attachments().await,
+            self.forget_chats().await,
             self.erase_threads().await,
             self.forget_blobs().await,
             self.erase_indexes().await,
@@ -121,6 +123,28 @@ impl Retention {
     async fn forget_attachments(&self) -> Result<(), StoreError> {
         while self.store.forget_old_attachments(self.clock.now() - GRACE).await? {
             self.clock.sleep(DELETE_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// What workflows keep for a time only.
+    async fn forget_chats(&self) -> Result<(), StoreError> {
+        let store = &self.store;
+        for ChatRetention { workflow, days } in store.chat_retentions().await? {
+            let now = self.clock.now();
+            if days == 0 {
+                while store.erase_contents(workflow, now - USE).await? {
+                    self.clock.sleep(DELETE_PAUSE).await;
+                }
+                continue;
+            }
+            let before = now - TimeDelta::days(days.into());
+            while store.delete_old_threads(workflow, before).await? {
+                self.clock.sleep(DELETE_PAUSE).await;
+            }
+            while store.forget_old_turns(workflow, before).await? {
+                self.clock.sleep(DELETE_PAUSE).await;
+            }
         }
         Ok(())
     }

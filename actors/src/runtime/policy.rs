@@ -19,6 +19,8 @@ pub enum ActorKind {
     Queue,
     /// Ends questions that have expired.
     Questions,
+    /// Continues erasures of visitors' data.
+    Erasures,
     /// Sends what waits in the mail queue.
     Mail,
     /// Sends what waits in the outbox.
@@ -80,6 +82,7 @@ impl ActorKind {
             | Self::Maintenance
             | Self::Queue
             | Self::Questions
+            | Self::Erasures
             | Self::Mail
             | Self::Outbox
             | Self::Triggers
@@ -97,6 +100,7 @@ impl ActorKind {
             Self::Maintenance => "maintenance",
             Self::Queue => "queue",
             Self::Questions => "questions",
+            Self::Erasures => "erasures",
             Self::Mail => "mail",
             Self::Outbox => "outbox",
             Self::Triggers => "triggers",

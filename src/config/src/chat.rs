@@ -3,12 +3,17 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kernel::Secret;
 
 use crate::address::{self, BaseUrl};
 use crate::parse;
 use crate::problem::Invalid;
 use crate::reader::{Reader, Refused};
+
+/// Bytes of a SHA-384 digest.
+const SHA384_BYTES: usize = 48;
 
 /// Everything about chat.
 #[derive(Debug, Clone)]
@@ -33,8 +38,26 @@ pub struct Chat {
     pub cdn_base_url: BaseUrl,
     /// `SERVICE_CHAT_CDN_CACHE_TTL`; zero looks every time.
     pub cdn_cache_ttl: Duration,
+    /// `SERVICE_CHAT_CDN_INTEGRITY`: the only script that is served.
+    pub cdn_integrity: Option<Integrity>,
     /// `SERVICE_CHAT_DOMAIN_KEY`: public, handed to pages.
     pub domain_key: Option<String>,
+}
+
+/// The SHA-384 digest of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Integrity(pub Vec<u8>);
+
+/// Reads `sha384-` and base64, as in the attribute `integrity` of a script.
+fn integrity(text: &str) -> Result<Integrity, Invalid> {
+    let digest = text.strip_prefix("sha384-").and_then(|text| STANDARD.decode(text).ok());
+    let digest = digest.filter(|digest| digest.len() == SHA384_BYTES);
+    digest.map(Integrity).ok_or_else(|| {
+        Invalid::new(
+            "is not a SHA-384 digest",
+            "write sha384- and the digest in base64, as in <script integrity>",
+        )
+    })
 }
 
 /// `SERVICE_CHAT_DIALECT`: the events of streamed text.
@@ -111,6 +134,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Chat, Refused> {
         reader.value("SERVICE_CHAT_UPLOAD_DAILY_BYTES", parse::number::<u64>(0..=1 << 50));
     let cdn_base_url = reader.value("SERVICE_CHAT_CDN_BASE_URL", address::base_url);
     let cdn_cache_ttl = reader.value("SERVICE_CHAT_CDN_CACHE_TTL", parse::seconds(0..=86400));
+    let cdn_integrity = reader.optional("SERVICE_CHAT_CDN_INTEGRITY", integrity);
     let domain_key = reader.optional("SERVICE_CHAT_DOMAIN_KEY", parse::line);
     Ok(Chat {
         token_signing_key: token_signing_key?,
@@ -123,6 +147,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Chat, Refused> {
         upload_daily_bytes: NonZeroU64::new(upload_daily_bytes?),
         cdn_base_url: cdn_base_url?,
         cdn_cache_ttl: cdn_cache_ttl?,
+        cdn_integrity: cdn_integrity?,
         domain_key: domain_key?,
     })
 }

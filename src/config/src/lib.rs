@@ -31,7 +31,7 @@ mod tests;
 pub use address::{AllowOrigins, BaseUrl, HostPort};
 pub use apps::Apps;
 pub use auth::{Algorithm, Auth, AuthMode, Bootstrap, FailureLimit, Jwks, StaticJwks};
-pub use chat::{Chat, ChatLimit, Dialect, DisconnectGrace};
+pub use chat::{Chat, ChatLimit, Dialect, DisconnectGrace, Integrity};
 pub use client::Client;
 pub use http::{Http, Tls};
 pub use log::{Log, LogFormat};

@@ -13,6 +13,7 @@ pub mod tokens;
 pub mod triggers;
 pub mod uploads;
 pub mod vault;
+pub mod visitors;
 pub mod workflows;
 pub mod workspaces;
 

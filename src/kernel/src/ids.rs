@@ -168,6 +168,13 @@ impl ItemKey {
         Self(key)
     }
 
+    /// When it was made, to the millisecond.
+    #[must_use]
+    pub fn created_at(&self) -> Option<DateTime<Utc>> {
+        let millis = self.0.iter().take(6).fold(0_i64, |millis, byte| millis << 8 | i64::from(*byte));
+        DateTime::from_timestamp_millis(millis)
+    }
+
     /// Reads the wire form, whatever its prefix.
     ///
     /// # Errors

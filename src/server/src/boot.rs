@@ -24,6 +24,7 @@ use store::embedded::{Embedded, EmbeddedError, Options as EmbeddedOptions};
 use store::{Options as StoreOptions, Store, StoreError};
 use tokio::task::JoinHandle;
 
+use crate::cdn::WidgetScript;
 use crate::http::{App, AppParts, Gate, GateParts};
 use crate::keys::KeysError;
 use crate::tokens::{Tokens, TokensError};
@@ -212,6 +213,9 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         clock: Arc::clone(&clock),
         tokens: Arc::clone(&tokens),
     });
+    let operator =
+        net::Client::operator(Arc::clone(&clock)).map_err(|error| StartError::Models(error.to_string()))?;
+    let widget_script = WidgetScript::new(operator, &config.chat, Arc::clone(&clock));
     let app = App::new(AppParts {
         config: config.clone(),
         address,
@@ -229,6 +233,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         tokens,
         answers_key,
         vault: ring,
+        widget_script,
     });
     let (server, serving) = serve(config, &app, listener)?;
     Ok(Running { address, system, app, server, serving, children, clock, embedded, _data_dir: data_dir })

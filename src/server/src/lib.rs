@@ -1,6 +1,7 @@
 //! HTTP, SSE and websocket edge, boot and ordered shutdown.
 
 mod boot;
+mod cdn;
 mod exposure;
 mod http;
 mod http1;

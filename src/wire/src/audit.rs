@@ -55,6 +55,8 @@ audit_actions! {
     CredentialRotated, "credential.rotated", "The secret of a credential was replaced.";
     CredentialDeleted, "credential.deleted", "A credential was deleted.";
     VaultRotated, "vault.rotated", "Credentials were sealed again with the active vault key.";
+    ChatVisitorErased, "chat.visitor_erased", "The data of a chat's visitor was erased; the visitor is named by a digest.";
+    ChatThreadChanged, "chat.thread_changed", "The title or the status of a chat's thread was changed.";
     WorkflowPublished, "workflow.published", "A workflow was published as a chat, or the login that its chat requires was changed.";
     WorkflowUnpublished, "workflow.unpublished", "A workflow's chat was unpublished.";
     WorkflowLiveVersionSet, "workflow.live_version_set", "A version of a workflow was made live.";

@@ -28,6 +28,9 @@ pub struct UpdateChatSettings {
     /// What the models may use each day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<ChatLimits>,
+    /// Days after its last item until a thread is deleted, 1 to 3,650; 0: content is erased an hour after the last turn; null: never.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "stated")]
+    pub retention_days: Option<Option<u32>>,
 }
 
 /// What the models of a chat may use each UTC day; null: no limit.
@@ -62,11 +65,11 @@ impl ChatLimits {
 pub struct ChatUsageRecord {
     /// The UTC day, `YYYY-MM-DD`.
     pub day: String,
-    /// Sessions that used a model.
+    /// Sessions with usage.
     pub sessions: u64,
-    /// Turns and actions that used a model.
+    /// Turns that have ended, of versions that may use models.
     pub turns: u64,
-    /// Calls that a model answered.
+    /// Calls that a model answered, or that were given up.
     pub calls: u64,
     /// Tokens that the models read.
     pub input_tokens: u64,
@@ -147,6 +150,9 @@ pub struct ChatSettings {
     /// What the models may use each day.
     #[serde(default)]
     pub limits: ChatLimits,
+    /// Days after its last item until a thread is deleted; 0: content is erased an hour after the last turn; null: never.
+    #[serde(default)]
+    pub retention_days: Option<u32>,
 }
 
 const fn yes() -> bool {
@@ -162,6 +168,7 @@ impl Default for ChatSettings {
             uploads: true,
             transcription: None,
             limits: ChatLimits::default(),
+            retention_days: None,
         }
     }
 }
@@ -189,7 +196,15 @@ pub struct PublicChat {
 
 impl From<ChatSettings> for PublicChat {
     fn from(settings: ChatSettings) -> Self {
-        let ChatSettings { start_prompts, models, busy, uploads, transcription, limits: _ } = settings;
+        let ChatSettings {
+            start_prompts,
+            models,
+            busy,
+            uploads,
+            transcription,
+            limits: _,
+            retention_days: _,
+        } = settings;
         Self { start_prompts, models, busy, uploads, dictation: transcription.is_some() }
     }
 }

@@ -26,6 +26,7 @@ mod sign_in;
 mod socket;
 pub mod sse;
 mod trigger;
+mod visitor;
 mod waits;
 mod workflow;
 mod workspace;
@@ -48,6 +49,7 @@ pub use scope::Scope;
 pub use sign_in::*;
 pub use socket::*;
 pub use trigger::*;
+pub use visitor::*;
 pub use waits::*;
 pub use workflow::*;
 

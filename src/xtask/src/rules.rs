@@ -96,7 +96,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
     ),
     (
         "src/server/src/",
-        &["exposure", "tokens", "oidc", "ws", "http", "http1", "keys", "sign_in", "boot", "logging"],
+        &["exposure", "cdn", "tokens", "oidc", "ws", "http", "http1", "keys", "sign_in", "boot", "logging"],
     ),
     (
         "src/control/src/",
@@ -111,6 +111,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "triggers",
             "uploads",
             "vault",
+            "visitors",
             "workflows",
             "workspaces",
         ],

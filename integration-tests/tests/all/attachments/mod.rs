@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const BOUNDARY: &str = "----part";
 
 /// A form with one file.
-fn form(name: &str, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn form(name: &str, bytes: &[u8]) -> Vec<u8> {
     part("file", Some(name), bytes).into_iter().chain(format!("--{BOUNDARY}--\r\n").into_bytes()).collect()
 }
 
@@ -31,7 +31,7 @@ fn part(field: &str, name: Option<&str>, bytes: &[u8]) -> Vec<u8> {
     part
 }
 
-fn form_type() -> String {
+pub(crate) fn form_type() -> String {
     format!("multipart/form-data; boundary={BOUNDARY}")
 }
 

@@ -16,11 +16,13 @@ struct Things {
     member: String,
     credential: String,
     index: String,
+    thread: String,
 }
 
 impl Things {
     async fn of(t: &TestService, path: &str) -> Self {
-        let mut workflow = t.workflow().published();
+        // Of one name there are a hundred handles.
+        let mut workflow = t.workflow().named(path).published();
         if path.contains("/inputs/") {
             let asks = json!({"name": "asks", "type": "wait_for_input", "key": "1"});
             workflow = workflow.graph(integration_tests::graphs::chain(&[asks], None));
@@ -39,15 +41,25 @@ impl Things {
         assert_eq!(t.root().send("PUT", &webhook, &headers, open).await.status, 200);
         let slug = format!("of-{}", text(&token["id"]).split_once('-').unwrap().1);
         let workspace = t.root().post("/api/workspaces", &json!({"slug": slug})).await.value();
-        // Nobody is invited too often.
-        let member = json!({"email": format!("{slug}@example.org"), "role": "viewer"});
-        let member = t.root().post(&format!("/api/workspaces/{slug}/members"), &member).await.value();
+        let mut member = json!({"user_id": ""});
+        // An inviter has so many invitations a day.
+        if path.contains("/members/") {
+            let invited = json!({"email": format!("{slug}@example.org"), "role": "viewer"});
+            member = t.root().post(&format!("/api/workspaces/{slug}/members"), &invited).await.value();
+        }
         let credential = json!({"name": format!("c{}", slug.replace('-', "")), "secret": "a-secret"});
         let credential = t.root().post("/api/credentials", &credential).await.value();
         let index = format!(
             "INSERT INTO search_indexes (workspace_id, name) SELECT id, '{slug}' FROM workspaces WHERE slug = 'default'"
         );
         t.execute(&index).await;
+        let mut thread = json!("");
+        if path.contains("/chat/threads/") {
+            let said = t.chat(&integration_tests::chat::create(&workflow, "hi")).await;
+            assert_eq!(said.status, 200, "{}", said.text());
+            let told = integration_tests::events(&said.text());
+            thread = told.iter().find_map(|event| event["thread"].get("id")).unwrap().clone();
+        }
         let (token, workspace, member) = (&token["id"], &workspace["id"], &member["user_id"]);
         Self {
             workflow: workflow.id,
@@ -57,6 +69,7 @@ impl Things {
             member: text(member),
             credential: text(&credential["id"]),
             index: slug,
+            thread: text(&thread),
         }
     }
 
@@ -71,7 +84,12 @@ impl Things {
             "/api/nodes/*" => "reply",
             _ => &self.workflow,
         };
-        let second = if path.contains("/members/") { &self.member } else { "1" };
+        let second = match path {
+            path if path.contains("/members/") => &self.member,
+            path if path.contains("/chat/threads/") => &self.thread,
+            path if path.contains("/chat/visitors/") => "visitor:1",
+            _ => "1",
+        };
         let filled = path.replacen('*', thing, 1).replace('*', second);
         let graph = integration_tests::graphs::reply("hi");
         let body = match path {
@@ -87,6 +105,7 @@ impl Things {
             "/api/workspaces" => json!({"slug": format!("by-{}", self.workspace)}),
             "/api/workspaces/*/members" => json!({"email": "new@example.org", "role": "viewer"}),
             "/api/workspaces/*/members/*" if method == "PATCH" => json!({"role": "editor"}),
+            "/api/workflows/*/chat/threads/*" => json!({"title": "Another"}),
             "/api/workspaces/*" if method == "PATCH" => json!({"name": "Another"}),
             "/api/admin/service-tokens" => json!({"scopes": []}),
             "/api/admin/service-tokens/*" | "/api/admin/service-tokens/*/revoke" => json!({"reason": "over"}),

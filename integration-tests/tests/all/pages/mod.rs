@@ -1,7 +1,9 @@
 //! The pages, in a real browser.
 
+mod embedded;
 mod files;
 mod history;
+mod hosted;
 mod hostile;
 mod landing;
 mod modules;

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::{bad, good, refuses};
-use crate::{Algorithm, AllowOrigins, AuthMode, Dialect, DisconnectGrace, LogFormat, Signup};
+use crate::{Algorithm, AllowOrigins, AuthMode, Dialect, DisconnectGrace, Integrity, LogFormat, Signup};
 
 #[test]
 fn defaults() {
@@ -111,6 +111,12 @@ fn public_base_url() {
     refuses("SERVICE_ANTHROPIC_BASE_URL", &["api.anthropic.com"]);
     refuses("SERVICE_GEMINI_BASE_URL", &["ftp://example.com"]);
     refuses("SERVICE_CHAT_CDN_BASE_URL", &["file:///etc"]);
+    let digest = format!("sha384-{}", "A".repeat(64));
+    assert_eq!(
+        good(&[("SERVICE_CHAT_CDN_INTEGRITY", &digest)]).chat.cdn_integrity,
+        Some(Integrity(vec![0; 48]))
+    );
+    refuses("SERVICE_CHAT_CDN_INTEGRITY", &["sha384-AAAA", "sha256-AAAA", &"A".repeat(64)]);
 }
 
 #[test]

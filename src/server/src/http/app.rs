@@ -24,6 +24,7 @@ use wire::ErrorCode;
 use super::chat::{Limits, UploadPermits};
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
+use crate::cdn::WidgetScript;
 use crate::oidc::Provider;
 use crate::tokens::Tokens;
 
@@ -47,6 +48,7 @@ pub(crate) struct AppParts {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) answers_key: KeyRing,
     pub(crate) vault: Option<Arc<KeyRing>>,
+    pub(crate) widget_script: WidgetScript,
 }
 
 /// Shared by all workers. Cheap to clone.
@@ -162,6 +164,10 @@ impl App {
 
     pub(super) fn large_body_permits(&self) -> &UploadPermits {
         &self.inner.large_body_permits
+    }
+
+    pub(super) fn widget_script(&self) -> &WidgetScript {
+        &self.inner.parts.widget_script
     }
 
     pub(super) fn upload_permits(&self) -> &UploadPermits {

@@ -25,6 +25,7 @@ mod paging;
 mod paths;
 mod place;
 mod query;
+mod range;
 mod request_id;
 mod routes;
 mod runs;

@@ -1,26 +1,53 @@
-//! A connection whose bytes are checked before the HTTP library reads them.
+//! A connection whose bytes are checked before the HTTP library reads them, and whose client has to read.
 
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
 
 use super::framing::Framing;
 
 /// What no part of a request may hold, so that the parser answers 400 and closes.
 const REFUSED: u8 = 0;
 
+/// How long a client may read nothing of what is sent to it.
+const READS_NOTHING: Duration = Duration::from_secs(60);
+
 pub(super) struct Connection {
     stream: TcpStream,
     framing: Framing,
     refused: bool,
+    /// Runs while nothing more can be written.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Connection {
     pub(super) fn new(stream: TcpStream) -> Self {
-        Self { stream, framing: Framing::default(), refused: false }
+        Self { stream, framing: Framing::default(), refused: false, stalled: None }
+    }
+
+    /// The outcome of a write, unless the client has read nothing for too long.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a client reads in real time, whatever clock the service has"
+    )]
+    fn written(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(READS_NOTHING)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -52,7 +79,8 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(context, written)
     }
 
     fn poll_write_vectored(
@@ -60,7 +88,8 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.written(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -73,5 +102,27 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn pair() -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (client, accepted) =
+            tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
+        (Connection::new(accepted.unwrap().0), client.unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_nothing_is_disconnected() {
+        let (mut connection, _client) = pair().await;
+        let error = connection.write_all(&vec![0; 64 << 20]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

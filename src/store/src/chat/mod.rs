@@ -1,15 +1,20 @@
 //! Chat threads, their turns, and what readers think of replies.
 
 mod attachments;
+mod erasures;
 mod feedback;
 mod owner;
+mod retention;
 mod threads;
 pub(crate) mod turns;
 mod usage;
+mod visitors;
 
 pub use attachments::*;
 pub use feedback::*;
 pub use owner::*;
+pub use retention::*;
 pub use threads::*;
 pub use turns::*;
 pub use usage::*;
+pub use visitors::*;

@@ -5,7 +5,7 @@ pub(crate) mod migrate;
 mod open;
 pub(crate) mod partitions;
 pub(crate) mod requirements;
-mod retention;
+pub(crate) mod retention;
 pub(crate) mod roles;
 mod usage;
 

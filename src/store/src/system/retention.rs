@@ -18,8 +18,10 @@ const THREADS_PART: i64 = 10;
 /// Values of one part.
 const BLOBS_PART: i64 = 5_000;
 
-/// Deletes the runs in `old`, with everything that is only theirs.
-const RUNS: &str = "
+/// Deletes everything that is only of the runs in `old`, but not the runs.
+macro_rules! run_rows {
+    () => {
+        "
     steps AS (DELETE FROM run_steps t USING old WHERE t.run_id = old.id),
     cut_off AS (DELETE FROM interrupted_attempts t USING old WHERE t.run_id = old.id),
     questions AS (DELETE FROM run_questions t USING old WHERE t.run_id = old.id),
@@ -29,18 +31,38 @@ const RUNS: &str = "
     events AS (DELETE FROM stream_events t USING old, streams s
                WHERE s.id = old.stream_id AND t.day = s.day AND t.stream_id = s.id),
     kept AS (DELETE FROM stream_events_kept t USING old WHERE t.stream_id = old.stream_id),
-    streams_of AS (DELETE FROM streams t USING old WHERE t.id = old.stream_id),
-    runs_of AS (DELETE FROM runs t USING old WHERE t.id = old.id)";
+    streams_of AS (DELETE FROM streams t USING old WHERE t.id = old.stream_id)"
+    };
+}
 
-/// Deletes the rows of the threads in `gone` that are not those of their runs.
-const THREAD_ROWS: &str = "
+/// Deletes the content of the threads in `gone`, but not that of their runs, and not the kinds of feedback.
+macro_rules! thread_rows {
+    () => {
+        "
              items AS (DELETE FROM thread_items t USING gone WHERE t.thread_id = gone.id),
              cuts AS (DELETE FROM thread_cuts t USING gone WHERE t.thread_id = gone.id),
-             feedback AS (DELETE FROM item_feedback t USING gone WHERE t.thread_id = gone.id),
              turns AS (DELETE FROM feedback_turns t USING gone WHERE t.thread_id = gone.id),
              uses AS (DELETE FROM blob_uses u USING attachments t, gone WHERE t.thread_id = gone.id
                  AND u.owner = t.id AND u.kind IN ('attachment', 'preview')),
-             files AS (DELETE FROM attachments t USING gone WHERE t.thread_id = gone.id)";
+             files AS (DELETE FROM attachments t USING gone WHERE t.thread_id = gone.id)"
+    };
+}
+
+/// Deletes the runs in `old`, with everything that is only theirs.
+pub(crate) const RUNS: &str =
+    concat!(run_rows!(), ", runs_of AS (DELETE FROM runs t USING old WHERE t.id = old.id)");
+
+/// Deletes the rows of the threads in `gone` that are not those of their runs.
+pub(crate) const THREAD_ROWS: &str = concat!(
+    thread_rows!(),
+    ", feedback AS (DELETE FROM item_feedback t USING gone WHERE t.thread_id = gone.id)"
+);
+
+/// Deletes everything that is only of the runs in `old`, but not the runs.
+pub(crate) const RUN_ROWS: &str = run_rows!();
+
+/// Deletes the content of the threads in `gone`, but not that of their runs, and not the kinds of feedback.
+pub(crate) const CONTENT_ROWS: &str = thread_rows!();
 
 impl Store {
     /// Deletes runs that ended before then, with their journals; `true` when there may be more.

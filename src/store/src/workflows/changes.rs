@@ -37,13 +37,22 @@ impl WorkflowChange {
         set(&mut workflow.handle, self.handle);
         set(&mut workflow.description, self.description);
         set(&mut workflow.tags, self.tags);
-        let UpdateChatSettings { start_prompts, models, busy, uploads, transcription, limits } = self.chat;
+        let UpdateChatSettings {
+            start_prompts,
+            models,
+            busy,
+            uploads,
+            transcription,
+            limits,
+            retention_days,
+        } = self.chat;
         set(&mut workflow.chat.start_prompts, start_prompts);
         set(&mut workflow.chat.models, models);
         set(&mut workflow.chat.busy, busy);
         set(&mut workflow.chat.uploads, uploads);
         set(&mut workflow.chat.transcription, transcription);
         set(&mut workflow.chat.limits, limits);
+        set(&mut workflow.chat.retention_days, retention_days);
         set(&mut workflow.max_concurrent_runs, self.max_concurrent_runs);
         workflow
     }

@@ -13,9 +13,10 @@ const SCHEMA: [&str; 4] = [
 ];
 
 /// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
-const WITHOUT_DSL: [&str; 18] = [
+const WITHOUT_DSL: [&str; 19] = [
     "blob_uses",
     "chat_usage",
+    "erasures",
     "feedback_turns",
     "interrupted_attempts",
     "item_feedback",

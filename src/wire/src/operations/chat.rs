@@ -7,11 +7,11 @@ use crate::operation::{
 };
 use crate::{
     ChatSessionAnswer, ChatUsageRecord, CreateChatSession, ErrorCode, FeedbackCase, FeedbackRecord, Listed,
-    Scope, StopAnswer,
+    PublicWorkflow, Scope, StopAnswer,
 };
 
 /// Why a caller may not chat with a workflow.
-const ACCESS: &[ErrorCode] = &[
+pub(super) const ACCESS: &[ErrorCode] = &[
     ErrorCode::WorkflowNotFound,
     ErrorCode::ThreadNotFound,
     ErrorCode::ChatNotPublished,
@@ -50,6 +50,10 @@ const WORKFLOW: Parameter = Parameter {
     about: "The workflow of the chat, a UUID. The header `X-Workflow-Id` names it, too.",
     values: Values::Text,
 };
+
+/// The chat whose visitor asks.
+pub(super) const CHAT_WORKFLOW: &[Parameter] =
+    &[Parameter { name: "workflow_id", about: "The workflow of the chat, a UUID.", values: Values::Text }];
 
 /// The signature of an address.
 const SIGNED: &[Parameter] = &[
@@ -100,6 +104,16 @@ operations! {
         ErrorCode::IdempotencyInProgress,
     ])
     .also(ErrorCode::ChatTranscriptionFailed, 504);
+
+    READ_CHAT_WORKFLOW = get(
+        "/api/chat/workflow",
+        "read_chat_workflow",
+        "What a caller who may chat with a workflow may know of it.",
+    )
+    .query(CHAT_WORKFLOW)
+    .answers(&[Answer::of(200, json!(PublicWorkflow))])
+    .shared_errors(ACCESS)
+    .errors(&[ErrorCode::ChatWorkflowIdRequired, ErrorCode::ChatWorkflowIdInvalid]);
 
     UPLOAD = post(
         "/api/chat/upload",

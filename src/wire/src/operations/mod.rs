@@ -13,6 +13,7 @@ pub mod socket;
 pub mod tokens;
 pub mod triggers;
 pub mod vault;
+pub mod visitors;
 pub mod workflows;
 pub mod workspaces;
 
@@ -32,6 +33,11 @@ pub struct Part {
 /// Every part, in the order of the documentation.
 pub static PARTS: &[Part] = &[
     Part { name: "chat", about: "Turns and threads of published workflows.", operations: chat::ALL },
+    Part {
+        name: "visitors",
+        about: "The data of a chat's visitors, for themselves and for owners.",
+        operations: visitors::ALL,
+    },
     Part {
         name: "workflows",
         about: "Workflows, their versions and their publication.",

@@ -13,6 +13,20 @@ operations! {
     )
     .answers(&[Answer::of(200, text!("text/html"))]);
 
+    EMBED = get(
+        "/chat/embed",
+        "show_embedded_chat",
+        "The page in the frame of `<callboard-chat>`. Pages of the origins in `SERVICE_CORS_ALLOW_ORIGINS` may have it in a frame.",
+    )
+    .answers(&[Answer::of(200, text!("text/html"))]);
+
+    ELEMENT = get(
+        "/api/chat/assets/element.js",
+        "read_element",
+        "The script that defines `<callboard-chat>` for pages of other sites.",
+    )
+    .answers(&[Answer::of(200, text!("text/javascript")), Answer::empty(304).when("the client has the script")]);
+
     CHAT = get(
         "/chat/{id}",
         "show_chat_page",
@@ -36,6 +50,19 @@ operations! {
         values: Values::Text,
     }])
     .answers(&[Answer::of(200, text!("text/html"))]);
+
+    WIDGET_SCRIPT = get(
+        "/api/chat/assets/chat.js",
+        "read_widget_script",
+        "The script of the hosted chat widget, proxied from its CDN and cached. A `Range` is answered with 206.",
+    )
+    .answers(&[
+        Answer::of(200, text!("text/javascript")),
+        Answer::of(206, text!("text/javascript")).when("a `Range` is asked for"),
+        Answer::empty(304).when("the client has the script"),
+        Answer::empty(416).when("the `Range` is outside of the script"),
+    ])
+    .errors(&[ErrorCode::ChatWidgetUnavailable]);
 
     OPENAPI = get(
         "/openapi.json",

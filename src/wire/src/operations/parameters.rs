@@ -34,6 +34,7 @@ pub fn in_path(path: &str, name: &str) -> Option<&'static str> {
         ("type", "The node type's name."),
         ("token", "The secret of the link."),
         ("path", "The file's path."),
+        ("visitor", "A visitor, as the list of threads names them."),
     ];
     const IDS: &[(&str, &str)] = &[
         ("/api/workspaces/", "A workspace's id or slug."),
@@ -43,6 +44,7 @@ pub fn in_path(path: &str, name: &str) -> Option<&'static str> {
         ("/api/auth/sessions/", "The id of a sign-in."),
         ("/api/chat/streams/", "A stream's id."),
         ("/api/chat/threads/", "A thread's id."),
+        ("/api/workflows/{ref}/chat/threads/", "A thread's id."),
         ("/api/chat/attachments/", "An attachment's id."),
         ("/chat/", "A workflow's UUID."),
     ];

@@ -213,7 +213,8 @@ mod examples {
     "limits": {
       "session_tokens_per_day": 20000,
       "usd_per_day": 5.0
-    }
+    },
+    "retention_days": 90
   },
   "max_concurrent_runs": null,
   "created_at": "2026-01-01T12:00:00.000Z",

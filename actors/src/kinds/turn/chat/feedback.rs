@@ -31,6 +31,8 @@ pub struct FeedbackInput<'a> {
     pub kind: FeedbackKind,
     /// Why.
     pub comment: Option<&'a str>,
+    /// Whether only the kind is stored: the workflow stores no content.
+    pub kind_only: bool,
 }
 
 impl Chat {
@@ -43,15 +45,21 @@ impl Chat {
         let store = &self.ports.store;
         let stored = store.thread_items(given.thread).await?;
         let Some(rated) = rated(&stored, given.item_ids) else { return Ok(false) };
-        let files = files(store, given.thread, &stored).await?;
+        let turns = match given.kind_only {
+            true => Vec::new(),
+            false => {
+                let files = files(store, given.thread, &stored).await?;
+                turns(stored, &files, &rated)
+            }
+        };
         let feedback = Feedback {
             thread: given.thread,
-            turns: turns(stored, &files, &rated),
+            turns,
             items: rated,
             author_kind: given.author_kind,
             author_id: given.author_id,
             kind: given.kind.as_str(),
-            comment: given.comment,
+            comment: given.comment.filter(|_| !given.kind_only),
         };
         store.put_feedback(feedback).await
     }

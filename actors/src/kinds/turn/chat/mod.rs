@@ -2,6 +2,7 @@
 
 mod answer;
 mod dictation;
+mod erase;
 mod feedback;
 mod history;
 mod start;

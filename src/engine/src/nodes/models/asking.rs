@@ -151,7 +151,8 @@ impl Asking<'_> {
         loop {
             // An endpoint may repeat the key that it was sent.
             let masked = stream.then(|| Masked::new(call, call.redactor()));
-            let pieces = Counted::new(masked.as_ref().map_or(&NoPieces as &dyn Pieces, |masked| masked));
+            let unread: &dyn Pieces = &NoPieces;
+            let pieces = Counted::new(masked.as_ref().map_or(unread, |masked| masked));
             let reserved =
                 call.reserve(&self.chosen.name, Spending::expected(&self.chosen.name, &request)).await?;
             let answered = provider.call(&request, &pieces).await;

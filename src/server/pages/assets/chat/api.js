@@ -29,9 +29,21 @@ export class ApiError extends Error {
 
 /** One workflow's chat, as this visitor. */
 export class Api {
-  /** @param {string} workflow the workflow's UUID */
-  constructor(workflow) {
+  /**
+   * @param {string} workflow the workflow's UUID
+   * @param {{tokens?: import('./tokens.js').Tokens | null, credentials?: 'same-origin' | 'omit'}} [access] how the service knows the
+   * visitor: by session tokens, or by cookies unless they are omitted
+   */
+  constructor(workflow, { tokens = null, credentials = 'same-origin' } = {}) {
     this.workflow = workflow;
+    this.tokens = tokens;
+    this.credentials = credentials;
+  }
+
+  /** What anyone who may chat may know of the workflow. */
+  async record() {
+    const path = `api/chat/workflow?workflow_id=${encodeURIComponent(this.workflow)}`;
+    return read(await this.#request(path, { headers: { Accept: 'application/json' } }));
   }
 
   /**
@@ -60,7 +72,7 @@ export class Api {
    */
   stream(id, after, signal) {
     const headers = { Accept: 'text/event-stream', ...(after ? { 'Last-Event-ID': after } : {}) };
-    return unlessEmpty(request(`api/chat/streams/${encodeURIComponent(id)}`, { headers, signal }));
+    return unlessEmpty(this.#request(`api/chat/streams/${encodeURIComponent(id)}`, { headers, signal }));
   }
 
   /**
@@ -69,12 +81,12 @@ export class Api {
    */
   running(thread, signal) {
     const headers = { Accept: 'text/event-stream' };
-    return unlessEmpty(request(`api/chat/threads/${encodeURIComponent(thread)}/stream`, { headers, signal }));
+    return unlessEmpty(this.#request(`api/chat/threads/${encodeURIComponent(thread)}/stream`, { headers, signal }));
   }
 
   /** Stops the turn of a stream; as often as one likes. */
   async stop(id) {
-    const response = await request(`api/chat/streams/${encodeURIComponent(id)}/stop`, { method: 'POST' });
+    const response = await this.#request(`api/chat/streams/${encodeURIComponent(id)}/stop`, { method: 'POST' });
     return response.json();
   }
 
@@ -87,20 +99,66 @@ export class Api {
   async upload(file, { onProgress, signal }) {
     const url = new URL('api/chat/upload', BASE);
     url.searchParams.set('workflow_id', this.workflow);
-    const answer = await postFile(url, file, { onProgress, signal });
+    const send = (headers) => postFile(url, file, { onProgress, signal, headers, credentials: this.credentials });
+    let token = await this.#token();
+    let answer = await send(authorization(token));
+    if (answer?.status === 401 && token !== null) {
+      token = await this.#token(token);
+      answer = await send(authorization(token));
+    }
     if (answer === null) throw new ApiError({ status: 0, code: 'network' });
     if (answer.status < 200 || answer.status > 299) throw refusal(answer);
     return answer.body;
   }
 
   #post(body, headers, signal) {
-    return request('api/chat', {
+    return this.#request('api/chat', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', ...headers },
       body: JSON.stringify({ ...body, workflow_id: this.workflow, metadata: { workflow_id: this.workflow } }),
       signal,
     });
   }
+
+  /** A request; once more with another token if the service does not accept the first one. */
+  async #request(path, options) {
+    const token = await this.#token();
+    try {
+      return await this.#fetch(path, options, token);
+    } catch (error) {
+      if (error.code !== 'chat.session_invalid' || token === null) throw error;
+      return this.#fetch(path, options, await this.#token(token));
+    }
+  }
+
+  async #fetch(path, options, token) {
+    const headers = { ...options.headers, ...authorization(token) };
+    let response;
+    try {
+      response = await fetch(new URL(path, BASE), { credentials: this.credentials, cache: 'no-store', ...options, headers });
+    } catch (error) {
+      if (error.name === 'AbortError') throw error;
+      throw new ApiError({ status: 0, code: 'network' });
+    }
+    if (response.ok) return response;
+    const body = await response.json().catch(() => null);
+    throw refusal({ status: response.status, header: (name) => response.headers.get(name), body });
+  }
+
+  /** The session token; null if the visitor is known otherwise. `refused`: one that the service has not accepted. */
+  async #token(refused = null) {
+    if (this.tokens === null) return null;
+    try {
+      return await this.tokens.token(refused);
+    } catch {
+      throw new ApiError({ status: 0, code: 'chat.token_missing' });
+    }
+  }
+}
+
+/** The header of a token. */
+function authorization(token) {
+  return token === null ? {} : { Authorization: `Bearer ${token}` };
 }
 
 /** The JSON of an answer; the connection may end before its last byte. */
@@ -116,19 +174,6 @@ async function read(response) {
 async function unlessEmpty(answer) {
   const response = await answer;
   return response.status === 204 ? null : response;
-}
-
-async function request(path, options) {
-  let response;
-  try {
-    response = await fetch(new URL(path, BASE), { credentials: 'same-origin', cache: 'no-store', ...options });
-  } catch (error) {
-    if (error.name === 'AbortError') throw error;
-    throw new ApiError({ status: 0, code: 'network' });
-  }
-  if (response.ok) return response;
-  const body = await response.json().catch(() => null);
-  throw refusal({ status: response.status, header: (name) => response.headers.get(name), body });
 }
 
 /** The error of an answer; a proxy may have sent it instead of the service. */

@@ -1,5 +1,6 @@
 // <callboard-chat workflow="{the workflow's public record as JSON}">: the whole chat. `signed-in-as` names who is signed
-// in, where the chat asks for that.
+// in, where the chat asks for that. `embedded`: it stands in a frame on another page. The property `access` says how the service knows
+// the visitor, as in `Api`.
 
 import { h, iconButton, set, setText } from '../dom.js';
 import { widgetActions } from './actions.js';
@@ -52,7 +53,7 @@ class CallboardChat extends HTMLElement {
       this.onClientTool = onClientTool;
     }
     this.workflow = JSON.parse(this.getAttribute('workflow'));
-    this.api = new Api(this.workflow.id);
+    this.api = new Api(this.workflow.id, this.access);
     this.memory = memory(this.workflow.id);
     this.threads = new Threads(this.api);
     this.#build();
@@ -61,7 +62,8 @@ class CallboardChat extends HTMLElement {
     this.#begin(thread);
     this.composer.value = this.memory.get('draft') ?? '';
     this.#refreshThreads();
-    if (WIDE.matches) this.composer.focus();
+    // A frame takes the focus from the page around it only if the visitor moves it there.
+    if (WIDE.matches && !this.hasAttribute('embedded')) this.composer.focus();
   }
 
   disconnectedCallback() {
@@ -181,7 +183,8 @@ class CallboardChat extends HTMLElement {
   #begin(thread, byHand = false) {
     this.session?.end();
     const onCall = ({ id, call }) => this.runner.delivered({ thread: this.session.state.thread?.id ?? '', id, call });
-    this.session = new Session(this.api, (state) => this.#changed(state), onCall);
+    const onEffect = (detail) => this.dispatchEvent(new CustomEvent('callboard-effect', { bubbles: true, composed: true, detail }));
+    this.session = new Session(this.api, (state) => this.#changed(state), onCall, onEffect);
     this.memory.set('thread', thread);
     this.titled = undefined;
     this.#render(this.session.state);

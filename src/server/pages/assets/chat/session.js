@@ -38,11 +38,13 @@ export class Session {
    * @param {import('./api.js').Api} api
    * @param {(state: conversation.Conversation) => void} onChange after each change
    * @param {(item: conversation.Item) => void} [onCall] a turn that this page started has ended with a client tool call
+   * @param {(effect: {name: string, data: object}) => void} [onEffect] a turn has something for the page to do
    */
-  constructor(api, onChange, onCall = () => {}) {
+  constructor(api, onChange, onCall = () => {}, onEffect = () => {}) {
     this.api = api;
     this.onChange = onChange;
     this.onCall = onCall;
+    this.onEffect = onEffect;
     this.state = conversation.empty();
     /** @type {Turn | null} */
     this.turn = null;
@@ -308,6 +310,7 @@ export class Session {
     if (event.type === 'thread.item.done') turn.call = event.item.type === 'client_tool_call' ? event.item.id : null;
     // A retry would answer the last message again, not repeat the action.
     const cannotRepeat = turn.kind === 'action' && event.type === 'error';
+    if (event.type === 'client_effect') this.onEffect({ name: event.name, data: event.data ?? {} });
     this.#set(conversation.apply(this.state, cannotRepeat ? { ...event, allow_retry: false } : event));
     if (this.state.phase !== 'parked') return;
     turn.settle(null);

@@ -14,7 +14,7 @@ use auth::principal::Actor;
 use auth::visitor::Visitor;
 use kernel::ThreadId;
 use serde_json::Value;
-use store::{OwnerKind, StoredAttachment, StoredThread, StoredWorkflow, ThreadsOf};
+use store::{ChatVisitor, OwnerKind, StoredAttachment, StoredThread, StoredWorkflow, ThreadsOf};
 use uuid::Uuid;
 use wire::{BusyThread, ErrorCode, TranscriptionSettings};
 
@@ -27,12 +27,16 @@ use crate::http::{App, body, cors, session};
 pub(super) fn workflow_id(document: &Value) -> ApiResult<Uuid> {
     match document.get("workflow_id") {
         None | Some(Value::Null) => Err(ApiError::new(ErrorCode::ChatWorkflowIdRequired)),
-        Some(Value::String(text)) if text.is_empty() => Err(ApiError::new(ErrorCode::ChatWorkflowIdRequired)),
-        Some(Value::String(text)) => {
-            Uuid::parse_str(text).map_err(|_| ApiError::new(ErrorCode::ChatWorkflowIdInvalid))
-        }
+        Some(Value::String(text)) => workflow_named(Some(text)),
         Some(_) => Err(ApiError::new(ErrorCode::ChatWorkflowIdInvalid)),
     }
+}
+
+/// The same in a query.
+pub(super) fn workflow_named(id: Option<&str>) -> ApiResult<Uuid> {
+    let id =
+        id.filter(|id| !id.is_empty()).ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
+    Uuid::parse_str(id).map_err(|_| ApiError::new(ErrorCode::ChatWorkflowIdInvalid))
 }
 
 /// Whether the workflow's chat is open: to any caller, or to signed-in users only.
@@ -196,9 +200,19 @@ impl Access {
         self.runnable.workflow.chat.uploads
     }
 
+    /// Whether content is kept longer than it is used.
+    pub(super) fn stores_content(&self) -> bool {
+        self.runnable.workflow.chat.retention_days != Some(0)
+    }
+
     /// The model that transcribes recordings, if there is one.
     pub(super) fn transcription(&self) -> Option<&TranscriptionSettings> {
         self.runnable.workflow.chat.transcription.as_ref()
+    }
+
+    /// The workflow, as it is stored.
+    pub(super) fn record(&self) -> StoredWorkflow {
+        (*self.runnable.workflow).clone()
     }
 
     pub(super) fn workflow(&self) -> Uuid {
@@ -222,6 +236,14 @@ impl Access {
             Who::User(user) => Some((OwnerKind::User, user)),
             Who::Session(session) => session.named.then_some((OwnerKind::Session, session.subject.as_str())),
         }
+    }
+
+    /// Who the caller is: several visitors if a cookie and a login name them; none if they are unknown.
+    pub(super) fn visitors(&self) -> Vec<ChatVisitor> {
+        let workflow = self.workflow();
+        let user = self.user.as_deref().map(|user| (OwnerKind::User, user));
+        let names = self.owner().into_iter().chain(user);
+        names.map(|(kind, id)| ChatVisitor { workflow, kind, id: id.to_owned() }).collect()
     }
 
     /// Whose threads the caller is shown.

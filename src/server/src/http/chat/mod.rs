@@ -13,6 +13,8 @@ mod session_tokens;
 mod streams;
 mod threads;
 mod turns;
+mod visitors;
+mod workflow;
 
 use actix_web::http::header;
 use actix_web::web::{Payload, ServiceConfig};
@@ -22,6 +24,7 @@ use uuid::Uuid;
 use wire::ErrorCode;
 use wire::chat::{ChatOperation, ChatRequest, Dialect};
 use wire::operations::chat as operations;
+use wire::operations::visitors as visitor_operations;
 
 use super::error::{ApiError, ApiResult};
 use super::guard::Anyone;
@@ -29,10 +32,12 @@ use super::routes::Routes;
 use super::{App, body, events};
 use access::Access;
 pub(super) use access::check_published;
+pub(super) use attachments::Links;
+use attachments::UploadPermit;
 pub(super) use attachments::UploadPermits;
-use attachments::{Links, UploadPermit};
 pub(super) use limits::{Limits, StreamPlace};
 use turns::{Asked, Said};
+pub(super) use visitors::{erase, export};
 
 /// Bytes of a request with a recording.
 const RECORDING_LIMIT: usize = 8 << 20;
@@ -50,6 +55,9 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::SEND_ATTACHMENT, attachments::send)
         .on(&operations::SEND_ATTACHMENT_AS_FORM, attachments::send)
         .on(&operations::PREVIEW, attachments::preview)
+        .on(&operations::READ_CHAT_WORKFLOW, workflow::read)
+        .on(&visitor_operations::EXPORT_OWN_DATA, visitors::export_own)
+        .on(&visitor_operations::ERASE_OWN_DATA, visitors::erase_own)
         .on(&operations::JOIN, streams::running)
         .on(&operations::RESUME, streams::read)
         .on(&operations::STOP, streams::stop)

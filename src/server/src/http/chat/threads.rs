@@ -76,7 +76,9 @@ pub(super) async fn feedback(
     let thread = access.thread_named(app, thread_id).await?;
     app.chat().check_room(access.workspace())?;
     let (author_kind, author_id) = access.owner().unwrap_or((OwnerKind::Anyone, ""));
-    let given = FeedbackInput { thread: thread.id, item_ids, author_kind, author_id, kind, comment };
+    let kind_only = !access.stores_content();
+    let given =
+        FeedbackInput { thread: thread.id, item_ids, author_kind, author_id, kind, comment, kind_only };
     if !app.chat().feedback(given).await? {
         return Err(ApiError::new(ErrorCode::ItemNotFound));
     }

@@ -14,6 +14,22 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
 use crate::http::{App, chat, request_id, session, workflows};
 
+/// The style sheets of the chat, in their order.
+pub(super) const STYLES: [&str; 12] = [
+    "base.css",
+    "chat.css",
+    "chat/items.css",
+    "chat/attachments.css",
+    "chat/dictation.css",
+    "chat/questions.css",
+    "chat/history.css",
+    "widget/frame.css",
+    "widget/content.css",
+    "widget/lists.css",
+    "widget/controls.css",
+    "widget/chart.css",
+];
+
 /// The page, or one that says in plain words why there is none. Where a login is required, a caller who is not signed
 /// in is sent there first.
 pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
@@ -30,9 +46,15 @@ pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) ->
         .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     let PublicWorkflow { name, description, share_url, chat, .. } = workflow;
     let named = user.is_some();
-    let filling = context! { record, name, description, share_url, user };
-    let mut page = html::page(StatusCode::OK, "chat.html", filling)?;
-    html::allow_images(&mut page);
+    let config = &app.config().chat;
+    let domain_key = config.domain_key.as_deref();
+    let template = if domain_key.is_some() { "widget.html" } else { "chat.html" };
+    let filling = context! { record, name, description, share_url, user, domain_key, styles => STYLES };
+    let mut page = html::page(StatusCode::OK, template, filling)?;
+    match domain_key {
+        Some(_) => html::allow_widget(&mut page, &config.cdn_base_url.origin()),
+        None => html::allow_images(&mut page),
+    }
     if chat.dictation {
         html::allow_microphone(&mut page);
     }

@@ -21,6 +21,14 @@ fn policy(images: &str) -> String {
     )
 }
 
+/// Who may have one of our pages in a frame.
+pub(super) enum Around<'a> {
+    /// Pages of these origins.
+    Origins(&'a [String]),
+    /// Every page.
+    Anyone,
+}
+
 /// What no page of ours asks for.
 const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=()";
 /// The same for a page with dictation.
@@ -52,6 +60,32 @@ pub(super) fn allow_images(page: &mut HttpResponse) {
     if let Ok(policy) = HeaderValue::from_str(&policy("'self' data: https:")) {
         page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }
+}
+
+/// Allows the hosted widget, whose script loads more of its CDN and stands in a frame of it.
+pub(super) fn allow_widget(page: &mut HttpResponse, cdn: &str) {
+    let policy = format!(
+        "default-src 'none'; script-src 'self' {cdn}; frame-src {cdn}; connect-src 'self'; img-src 'self' data: {cdn}; \
+         style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    }
+}
+
+/// Allows frames around the page, besides our own pages.
+pub(super) fn allow_frames(page: &mut HttpResponse, around: &Around<'_>) {
+    let around = match around {
+        Around::Origins(origins) => format!("'self' {}", origins.join(" ")),
+        Around::Anyone => "*".to_owned(),
+    };
+    let policy =
+        policy("'self' data: https:").replace("frame-ancestors 'none'", &format!("frame-ancestors {around}"));
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    page.headers_mut().remove("x-frame-options");
+    page.headers_mut().remove("cross-origin-opener-policy");
 }
 
 /// Allows the microphone, for dictation.

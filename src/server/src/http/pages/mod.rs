@@ -5,10 +5,12 @@
 
 mod assets;
 mod chat;
+mod embed;
 mod html;
 mod landing;
 mod openapi;
 mod sign_in;
+mod widget_script;
 
 use actix_web::web::ServiceConfig;
 
@@ -20,9 +22,12 @@ pub(super) use sign_in::{link, sign_in_failed};
 pub(super) fn routes(config: &mut ServiceConfig) {
     Routes::default()
         .on(&operations::LANDING, landing::page)
+        .on(&operations::EMBED, embed::page)
+        .on(&operations::ELEMENT, embed::element)
         .on(&operations::CHAT, chat::page)
         .on(&operations::LOGIN, sign_in::login)
         .on(&operations::ASSET, assets::file)
+        .on(&operations::WIDGET_SCRIPT, widget_script::script)
         .on(&operations::OPENAPI, openapi::document)
         .register(config);
 }

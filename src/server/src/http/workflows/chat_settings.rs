@@ -34,6 +34,7 @@ pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> Updat
         note_within(&mut fields, "/limits", inner.finish());
         limits
     });
+    let retention_days = fields.whole("retention_days", 0..=3_650).and_then(|days| u32::try_from(days).ok());
     note_within(request, "/chat", fields.finish());
     let defaults = ChatSettings::default();
     let is_null = |name: &str| chat.get(name).is_some_and(Value::is_null);
@@ -44,6 +45,7 @@ pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> Updat
         uploads: if is_null("uploads") { Some(defaults.uploads) } else { uploads },
         transcription: if is_null("transcription") { Some(None) } else { transcription.map(Some) },
         limits: if is_null("limits") { Some(defaults.limits) } else { limits },
+        retention_days: if is_null("retention_days") { Some(None) } else { retention_days.map(Some) },
     }
 }
 
@@ -235,7 +237,7 @@ mod tests {
     #[test]
     fn null_restores_a_default() {
         let nothing = Map::new();
-        let chat = json!({"start_prompts": null, "models": null, "busy": null, "uploads": null, "transcription": null, "limits": null});
+        let chat = json!({"start_prompts": null, "models": null, "busy": null, "uploads": null, "transcription": null, "limits": null, "retention_days": null});
         let wanted = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
         assert_eq!(
             wanted,
@@ -246,6 +248,7 @@ mod tests {
                 uploads: Some(true),
                 transcription: Some(None),
                 limits: Some(ChatLimits::default()),
+                retention_days: Some(None),
             }
         );
         let chat =

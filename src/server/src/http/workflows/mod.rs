@@ -10,6 +10,7 @@ mod live;
 mod publish;
 mod records;
 mod requests;
+mod threads;
 mod update;
 mod versions;
 mod warnings;
@@ -19,7 +20,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use control::workflows;
 use store::WorkflowRef;
 use uuid::Uuid;
-use wire::operations::{chat as chat_operations, workflows as operations};
+use wire::operations::{chat as chat_operations, visitors as visitor_operations, workflows as operations};
 use wire::{ErrorCode, PublicWorkflow, ShownWorkflow, WorkflowRecord};
 
 use super::change::Change;
@@ -55,6 +56,11 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::DIAGRAM_MERMAID, diagram::mermaid)
         .on(&chat_operations::CHAT_USAGE, chat_usage::list)
         .on(&chat_operations::LIST_FEEDBACK, feedback::list)
+        .on(&visitor_operations::LIST_WORKFLOW_THREADS, threads::list)
+        .on(&visitor_operations::LIST_WORKFLOW_ITEMS, threads::items)
+        .on(&visitor_operations::CHANGE_WORKFLOW_THREAD, threads::change)
+        .on(&visitor_operations::EXPORT_VISITOR, threads::export_visitor)
+        .on(&visitor_operations::ERASE_VISITOR, threads::erase_visitor)
         .on(&operations::PUBLISH, publish::publish)
         .on(&operations::UNPUBLISH, publish::revoke)
         .register(config);

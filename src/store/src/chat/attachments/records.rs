@@ -110,7 +110,7 @@ impl From<&StoredAttachment> for Attachment {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = attachments)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-pub(super) struct Row {
+pub(in crate::chat) struct Row {
     id: Uuid,
     workspace_id: Uuid,
     workflow_id: Option<Uuid>,
@@ -131,7 +131,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn read(self) -> Result<StoredAttachment, StoreError> {
+    pub(in crate::chat) fn read(self) -> Result<StoredAttachment, StoreError> {
         let side = |side: Option<i32>| side.and_then(|side| u32::try_from(side).ok());
         let look = match (side(self.width), side(self.height), self.colour) {
             (Some(width), Some(height), Some(colour)) => Some(ImageLook { width, height, colour }),

@@ -14,7 +14,7 @@ pub(super) use permits::PER_PARTY;
 pub(in crate::http) use permits::{UploadPermit, UploadPermits};
 pub(super) use preview::preview;
 pub(super) use receive::declared;
-pub(super) use records::Links;
+pub(in crate::http) use records::Links;
 pub(super) use two_phase::{announce, delete, send};
 pub(super) use upload::upload;
 pub(super) use uploader::network_of;

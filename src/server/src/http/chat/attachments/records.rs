@@ -11,14 +11,14 @@ use wire::chat::{Attachment, AttachmentKind, ItemBody, ThreadItem, UploadDescrip
 use crate::http::App;
 
 /// Makes addresses of attachments for one request.
-pub(in crate::http::chat) struct Links<'a> {
+pub(in crate::http) struct Links<'a> {
     key: &'a LinkKey,
     base: String,
     now: DateTime<Utc>,
 }
 
 impl<'a> Links<'a> {
-    pub(in crate::http::chat) fn of(app: &'a App, request: &HttpRequest) -> Self {
+    pub(in crate::http) fn of(app: &'a App, request: &HttpRequest) -> Self {
         Self { key: app.links(), base: app.public_base(request), now: app.clock().now() }
     }
 
@@ -46,7 +46,7 @@ impl<'a> Links<'a> {
     }
 
     /// Gives the images of an item addresses.
-    pub(in crate::http::chat) fn sign(&self, item: &mut ThreadItem) {
+    pub(in crate::http) fn sign(&self, item: &mut ThreadItem) {
         let ItemBody::UserMessage { attachments, .. } = &mut item.body else { return };
         for attachment in attachments.iter_mut().filter(|one| one.kind == AttachmentKind::Image) {
             let id = AttachmentId::parse(&attachment.id).ok();

@@ -1,0 +1,54 @@
+//! Continues erasures of visitors' data that their requests have not completed.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use store::StoreError;
+
+use super::{Job, JobError};
+use crate::kinds::turn::chat::Chat;
+use crate::run::SharedPorts;
+use crate::runtime::ActorKind;
+
+/// How long a round stays with one visitor: another one is not to wait for a turn that does not end.
+const TURN: Duration = Duration::from_secs(10);
+
+/// The rounds over erasures.
+pub(crate) struct ErasureRounds {
+    chat: Chat,
+}
+
+impl ErasureRounds {
+    pub(crate) fn new(chat: Chat) -> Self {
+        Self { chat }
+    }
+
+    async fn continue_all(&self) -> Result<(), StoreError> {
+        let SharedPorts { store, clock, .. } = &*self.chat.ports;
+        for visitor in store.open_erasures().await? {
+            match kernel::timeout(&**clock, TURN, self.chat.erase(&visitor)).await {
+                Some(Ok(threads)) => {
+                    tracing::info!(workflow = %visitor.workflow, threads, "erased a visitor's data")
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(%error, workflow = %visitor.workflow, "failed to erase a visitor's data");
+                }
+                None => {}
+            }
+        }
+        store.forget_erased_visitors(clock.now().date_naive()).await
+    }
+}
+
+#[async_trait]
+impl Job for ErasureRounds {
+    const KIND: ActorKind = ActorKind::Erasures;
+    const PAUSE: Duration = Duration::from_secs(2);
+
+    async fn round(&self) -> Result<(), JobError> {
+        if let Err(error) = self.continue_all().await {
+            tracing::warn!(%error, "failed to continue erasures");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! The chat on a page of another site, in a real browser.
+
+use std::sync::Arc;
+
+use integration_tests::{AnswerExt, Browser, TestService, Workflow, graphs};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::{messages, replied, say};
+
+/// A page of another site: `localhost`, where the service is `127.0.0.1`.
+struct Site {
+    port: u16,
+    page: Arc<Mutex<String>>,
+}
+
+impl Site {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let page: Arc<Mutex<String>> = Arc::default();
+        let shown = Arc::clone(&page);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut buffer = vec![0; 8_192];
+                let _ = stream.read(&mut buffer).await;
+                let (kind, body) = match String::from_utf8_lossy(&buffer) {
+                    head if head.starts_with("GET / ") => ("text/html", shown.lock().clone()),
+                    _ => ("image/svg+xml", String::new()),
+                };
+                let head =
+                    format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}", body.len());
+                let _ =
+                    stream.write_all(format!("{head}\r\nconnection: close\r\n\r\n{body}").as_bytes()).await;
+            }
+        });
+        Self { port, page }
+    }
+
+    /// `another`: the host is another one than the service's.
+    fn origin(&self, another: bool) -> String {
+        let host = if another { "localhost" } else { "127.0.0.1" };
+        format!("http://{host}:{}", self.port)
+    }
+
+    /// The page: one tag for the script, the element, and a script of its own.
+    fn shows(&self, t: &TestService, workflow: &Workflow, script: &str) {
+        *self.page.lock() = format!(
+            "<!doctype html><html lang=en><title>Shop</title><link rel=icon href=data:,>\
+             <script src=\"http://{}/api/chat/assets/element.js\" async></script>\
+             <h1>Shop</h1><callboard-chat workflow=\"{}\" style=\"height: 40rem\"></callboard-chat>\
+             <script>const chat = document.querySelector('callboard-chat'); const told = []; {script}</script>",
+            t.address(),
+            workflow.id
+        );
+    }
+}
+
+async fn service(site: &Site, another: bool) -> TestService {
+    TestService::builder()
+        .set("SERVICE_CORS_ALLOW_ORIGINS", json!([site.origin(another)]).to_string())
+        .set("CHAT_TOKEN_SIGNING_KEY", "chat-key-0123456789abcdef0123456789abcdef")
+        .start()
+        .await
+}
+
+/// A browser in the frame on the page.
+async fn open(site: &Site, another: bool) -> Browser {
+    let browser = Browser::start().await;
+    browser.goto(&site.origin(another)).await;
+    browser.enter_frame("callboard-chat iframe").await;
+    browser.until("document.querySelector('#callboard-message')").await;
+    browser
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_has_the_chat_by_one_tag() {
+    let site = Site::start().await;
+    let t = service(&site, true).await;
+    let workflow = t.workflow().echo().published().create().await;
+    site.shows(
+        &t,
+        &workflow,
+        "chat.addEventListener('callboard-ready', ({ detail }) => told.push(detail.name));",
+    );
+    let browser = open(&site, true).await;
+    assert_eq!(browser.js("return document.activeElement.id").await, "", "the page keeps the focus");
+    say(&browser, "hello").await;
+    replied(&browser, "hello").await;
+    browser.assert_accessible("the chat in a frame").await;
+    let foreign = format!(
+        "return performance.getEntriesByType('resource').map(({{ name }}) => name).filter((name) => !name.startsWith('http://{}/'))",
+        t.address()
+    );
+    assert_eq!(browser.js(&foreign).await, json!([]), "in the frame");
+    browser.leave_frame().await;
+    assert_eq!(browser.js(&foreign).await, json!([]), "on the page");
+    assert_eq!(browser.js("return told").await.as_array().unwrap().len(), 1);
+    let reached = browser
+        .js("try { return !!document.querySelector('iframe').contentDocument } catch { return false }")
+        .await;
+    assert_eq!(reached, false, "the page does not reach into the chat");
+    browser.reload().await;
+    browser.enter_frame("callboard-chat iframe").await;
+    browser.until("document.querySelectorAll('.bubble').length === 1").await;
+    assert_eq!(messages(&browser).await, ["hello", "You said: hello"], "after the page was loaded again");
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_private_workflow_is_open_to_the_tokens_that_the_page_gives() {
+    let site = Site::start().await;
+    let t = service(&site, true).await;
+    let tool = json!({"name": "where", "type": "client_tool", "tool": "get_city", "arguments": {"of": "{{ inputs.message }}"}});
+    let say_it =
+        json!({"name": "say", "type": "reply", "text": "You are in {{ results.where.output.city }}."});
+    let effect = json!({"name": "light", "type": "client_effect", "effect": "light", "data": {"on": true}});
+    let workflow = t.workflow().graph(graphs::chain(&[effect, tool, say_it], None)).create().await;
+    let body = json!({"workflow_id": workflow.id, "user": "ada"}).to_string();
+    let token = t.post("/api/chat/session", &body).await.value()["client_secret"].clone();
+    let script = format!(
+        "let asked = 0; chat.getToken = async () => {{ asked += 1; return asked === 1 ? 'stale' : {token}; }};
+         chat.onClientTool = async ({{ name, params }}) => ({{ city: `${{name}} ${{params.of}}` }});
+         chat.addEventListener('callboard-effect', ({{ detail }}) => told.push(detail));"
+    );
+    site.shows(&t, &workflow, &script);
+    let mut browser = open(&site, true).await;
+    say(&browser, "Ada").await;
+    replied(&browser, "You are in get_city Ada.").await;
+    browser.leave_frame().await;
+    assert_eq!(
+        browser.js("return asked").await,
+        2,
+        "another token after the refused one, and none for each request"
+    );
+    assert_eq!(browser.js("return told").await, json!([{"name": "light", "data": {"on": true}}]));
+    assert_eq!(t.scalar("SELECT owner_kind || owner_id FROM threads").await, "sessionada");
+    browser.network_may_fail();
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_page_that_is_not_listed_is_told_why() {
+    let site = Site::start().await;
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    site.shows(
+        &t,
+        &workflow,
+        "chat.addEventListener('callboard-error', ({ detail }) => told.push(detail.message));",
+    );
+    let browser = Browser::start().await;
+    browser.goto(&site.origin(true)).await;
+    browser.until("chat.innerText.includes('SERVICE_CORS_ALLOW_ORIGINS')").await;
+    assert_eq!(browser.js("return told.length").await, 1);
+}
+
+#[tokio::test]
+async fn a_chat_with_a_login_says_so_in_its_frame() {
+    let site = Site::start().await;
+    let t = service(&site, true).await;
+    let workflow = t.workflow().echo().published().create().await;
+    let path = format!("/api/workflows/{}/publish", workflow.id);
+    let published =
+        t.send("POST", &path, &[("content-type", "application/json")], r#"{"require_login": true}"#).await;
+    assert!(published.is_success(), "{}", published.text());
+    site.shows(&t, &workflow, "");
+    let mut browser = Browser::start().await;
+    browser.goto(&site.origin(true)).await;
+    browser.enter_frame("callboard-chat iframe").await;
+    browser.until("document.querySelector('a[target=_blank]')").await;
+    let address = browser.js("return document.querySelector('a[target=_blank]').href").await;
+    assert_eq!(address, format!("http://{}/chat/{}", t.address(), workflow.id));
+    browser.assert_accessible("a frame before the sign-in").await;
+    browser.network_may_fail();
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn the_frame_is_for_listed_origins_and_the_script_for_all() {
+    let t = TestService::builder()
+        .set("SERVICE_CORS_ALLOW_ORIGINS", r#"["https://a.example", "https://b.example"]"#)
+        .start()
+        .await;
+    let frame = t.get("/chat/embed").await;
+    let policy = frame.header("content-security-policy").unwrap();
+    assert!(policy.contains("frame-ancestors 'self' https://a.example https://b.example;"), "{policy}");
+    assert_eq!(frame.header("x-frame-options"), None);
+    let element = t.get("/api/chat/assets/element.js").await;
+    assert_eq!(element.header("cross-origin-resource-policy"), Some("cross-origin"));
+    let tag = element.header("etag").unwrap();
+    assert_eq!(t.send("GET", "/api/chat/assets/element.js", &[("if-none-match", tag)], "").await.status, 304);
+    let any = TestService::builder().set("SERVICE_CORS_ALLOW_ORIGINS", r#"["*"]"#).start().await;
+    let frame = any.get("/chat/embed").await;
+    assert!(frame.header("content-security-policy").unwrap().contains("frame-ancestors *;"));
+    assert!(frame.text().contains("data-cookies=\"no\""), "no page gets what a cookie is worth");
+    let workflow = any.workflow().echo().published().create().await;
+    let record = any.get(&format!("/api/chat/workflow?workflow_id={}", workflow.id)).await;
+    assert_eq!(record.value()["id"], workflow.id);
+    let private = any.workflow().echo().create().await;
+    let refused = any.get(&format!("/api/chat/workflow?workflow_id={}", private.id)).await;
+    assert_eq!(refused.refusal(), "403 chat.not_published");
+}

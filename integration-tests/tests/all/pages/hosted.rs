@@ -1,0 +1,87 @@
+//! The page with the hosted widget, in a real browser, with a CDN of its own.
+
+use integration_tests::{Browser, Cdn, TestService, until};
+use serde_json::json;
+
+use super::{address, messages, replied, say};
+
+/// A widget that shows its options, loads a part and a frame of its CDN, and says things with the page's `fetch`.
+const WIDGET: &str = "
+customElements.define('openai-chatkit', class extends HTMLElement {
+  setOptions(options) { this.options = options; }
+  connectedCallback() {
+    this.append(Object.assign(document.createElement('iframe'), { title: 'widget' }));
+  }
+  async say(text) {
+    const input = { content: [{ type: 'input_text', text }], attachments: [], inference_options: {} };
+    const { url, fetch } = this.options.api;
+    const response = await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ type: 'threads.create', params: { input }, metadata: { of: 'widget' } }) });
+    return await response.text();
+  }
+});";
+
+async fn service(cdn: &Cdn) -> TestService {
+    TestService::builder()
+        .set("SERVICE_CHAT_CDN_BASE_URL", cdn.base_url())
+        .set("SERVICE_CHAT_DOMAIN_KEY", "domain_pk_localhost_dev")
+        .start()
+        .await
+}
+
+#[tokio::test]
+async fn the_hosted_widget_has_its_page_and_policy() {
+    let cdn = Cdn::start(WIDGET).await;
+    let t = service(&cdn).await;
+    let workflow = t.workflow().echo().published().create().await;
+    let page = t.get(&format!("/chat/{}", workflow.id)).await;
+    let policy = page.header("content-security-policy").unwrap();
+    let origin = cdn.base_url();
+    for part in [
+        format!("script-src 'self' {origin};"),
+        format!("frame-src {origin};"),
+        "connect-src 'self';".to_owned(),
+        format!("img-src 'self' data: {origin};"),
+        "frame-ancestors 'none'".to_owned(),
+    ] {
+        assert!(policy.contains(&part), "{part} in {policy}");
+    }
+    assert!(!policy.contains("trusted-types"), "{policy}");
+    let browser = Browser::start().await;
+    browser.goto(&address(&t, &workflow)).await;
+    browser.until("document.querySelector('openai-chatkit')?.options").await;
+    let options = browser.js("return document.querySelector('openai-chatkit').options").await;
+    assert_eq!(options["api"]["domainKey"], "domain_pk_localhost_dev");
+    assert_eq!(options["api"]["url"], format!("http://{}/api/chat", t.address()));
+    assert_eq!(
+        options["composer"],
+        json!({"attachments": {"enabled": true}, "dictation": {"enabled": false}})
+    );
+    let said = browser.js_async("return await document.querySelector('openai-chatkit').say('hello')").await;
+    assert!(said.as_str().unwrap().contains("thread.item.done"), "{said}");
+    assert_eq!(t.scalar("SELECT workflow_id::text FROM threads").await, workflow.id);
+    // Scripts of the CDN run, others do not.
+    let runs = format!(
+        "const script = (src) => new Promise((done) => {{ const tag = document.createElement('script');
+           Object.assign(tag, {{ src, onload: () => done(true), onerror: () => done(false) }}); document.head.append(tag); }});
+         return [await script('{origin}/another.js').catch(() => 'thrown'), await script('http://127.0.0.1:1/evil.js')];"
+    );
+    assert_eq!(browser.js_async(&runs).await[1], false);
+    assert!(cdn.requests().iter().any(|head| head.starts_with("GET /another.js")), "a part of the widget");
+}
+
+#[tokio::test]
+async fn without_its_script_the_page_has_the_built_in_chat() {
+    let cdn = Cdn::start(WIDGET).await;
+    cdn.hangs(true);
+    let t = service(&cdn).await;
+    let workflow = t.workflow().echo().published().create().await;
+    let browser = Browser::start().await;
+    browser.goto(&address(&t, &workflow)).await;
+    browser.until("document.querySelector('#callboard-message')").await;
+    say(&browser, "hello").await;
+    replied(&browser, "hello").await;
+    assert_eq!(messages(&browser).await, ["hello", "You said: hello"]);
+    browser.assert_accessible("the built-in chat instead of the widget").await;
+    until("the CDN was asked", async || !cdn.requests().is_empty()).await;
+}

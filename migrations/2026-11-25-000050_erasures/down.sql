@@ -1,0 +1,3 @@
+DROP INDEX attachments_by_owner;
+DROP INDEX threads_of_workflow;
+DROP TABLE erasures;

@@ -1,0 +1,95 @@
+//! Visitors of chats: who may see and change their threads, and erase their data.
+
+use auth::principal::Actor;
+use kernel::ThreadId;
+use ring::digest::{SHA256, digest};
+use store::{AuditEntry, AuditTarget, Changes, ChatVisitor, Outcome, StoreError, StoredWorkflow};
+use uuid::Uuid;
+use wire::chat::ThreadStatus;
+use wire::{AuditAction, ErrorCode};
+
+use crate::{Decision, Refusal, Requester};
+
+/// What visitors write is seen by those who may publish the chat.
+///
+/// # Errors
+/// [`ErrorCode::MissingScope`].
+pub fn check_sees(by: Requester<'_>, workspace: Uuid) -> Decision<()> {
+    if by.principal.may_publish_in(workspace) {
+        return Ok(());
+    }
+    let message = "Missing required scopes: the threads of visitors require the role admin or owner";
+    Err(Refusal::new(ErrorCode::MissingScope).with_message(message))
+}
+
+/// Changes the title or the status of a thread; `None` leaves it as it is.
+///
+/// # Errors
+/// [`ErrorCode::ThreadNotFound`].
+pub async fn change_thread(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    workflow: &StoredWorkflow,
+    thread: ThreadId,
+    (title, status): (Option<&str>, Option<&ThreadStatus>),
+) -> Decision<()> {
+    if !changes.change_thread((workflow.id, thread), title, status).await? {
+        return Err(Refusal::new(ErrorCode::ThreadNotFound));
+    }
+    let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
+    let status = status.map_or("title", ThreadStatus::as_str);
+    let reason = Some(format!("{thread} {status}"));
+    let entry = by.audit(AuditAction::ChatThreadChanged, target, Some(workflow.workspace_id), reason);
+    Ok(changes.audit(&entry).await?)
+}
+
+/// Requests that a visitor's data is erased, for someone who may see it.
+///
+/// # Errors
+/// [`StoreError`] if the database does not answer.
+pub async fn erase(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    workspace: Uuid,
+    visitor: &ChatVisitor,
+) -> Result<(), StoreError> {
+    changes.request_erasure(visitor).await?;
+    let reason = Some(pseudonym(visitor));
+    let entry = by.audit(AuditAction::ChatVisitorErased, target(visitor), Some(workspace), reason);
+    changes.audit(&entry).await
+}
+
+/// Requests that the data of the visitor who asks is erased. The audit trail learns neither who they are nor their address.
+///
+/// # Errors
+/// [`StoreError`] if the database does not answer.
+pub async fn erase_own(
+    changes: &mut Changes,
+    workspace: Uuid,
+    visitor: &ChatVisitor,
+    request_id: Option<&str>,
+) -> Result<(), StoreError> {
+    changes.request_erasure(visitor).await?;
+    let entry = AuditEntry {
+        actor: Actor::ANONYMOUS,
+        action: AuditAction::ChatVisitorErased,
+        target: Some(target(visitor)),
+        workspace: Some(workspace),
+        outcome: Outcome::Success,
+        reason: Some(pseudonym(visitor)),
+        address: None,
+        request_id: request_id.map(str::to_owned),
+    };
+    changes.audit(&entry).await
+}
+
+fn target(visitor: &ChatVisitor) -> AuditTarget {
+    AuditTarget { kind: "workflow", id: visitor.workflow.to_string() }
+}
+
+/// Names a visitor only for those who know the id already.
+fn pseudonym(visitor: &ChatVisitor) -> String {
+    let name = format!("{} {}", visitor.workflow, visitor.name());
+    let digest = hex::encode(digest(&SHA256, name.as_bytes()));
+    format!("visitor {}", digest.get(..16).unwrap_or_default())
+}

@@ -1,0 +1,121 @@
+// The chat in a frame on a page of another site. The page around it says which workflow, and offers tokens and tools
+// through a channel of messages.
+
+import { h } from '../dom.js';
+import { Api, ApiError } from './api.js';
+import './element.js';
+import { Tokens } from './tokens.js';
+import { plain } from './words.js';
+
+/** Events of the chat that the page around the frame receives. */
+const EVENTS = ['callboard-action', 'callboard-effect'];
+
+/** Asks the page around the frame, and waits for the answer. */
+class Host {
+  #asked = new Map();
+  #next = 0;
+
+  constructor(port) {
+    this.port = port;
+    port.onmessage = ({ data }) => this.#told(data);
+  }
+
+  /** @param {(set: {tools: boolean}) => void} onSet the page has changed what it offers */
+  listen(onSet) {
+    this.onSet = onSet;
+  }
+
+  token() {
+    return this.#ask({ ask: 'token' });
+  }
+
+  tool(call) {
+    return this.#ask({ ask: 'tool', call });
+  }
+
+  tell(name, detail) {
+    this.port.postMessage({ event: { name, detail } });
+  }
+
+  #ask(question) {
+    this.#next += 1;
+    const id = this.#next;
+    this.port.postMessage({ ...question, id });
+    return new Promise((resolve, reject) => this.#asked.set(id, { resolve, reject }));
+  }
+
+  #told({ id, value, error, set }) {
+    if (set) return this.onSet?.(set);
+    const asked = this.#asked.get(id);
+    this.#asked.delete(id);
+    if (error === undefined) asked?.resolve(value);
+    else asked?.reject(new Error(error));
+  }
+}
+
+/** Shows the chat, or why there is none. */
+class Frame {
+  constructor(host, { workflow, tokens, tools }) {
+    this.host = host;
+    this.tools = tools;
+    this.workflow = workflow;
+    const credentials = document.body.dataset.cookies === 'no' ? 'omit' : 'same-origin';
+    this.access = tokens ? { tokens: new Tokens(() => host.token()), credentials: 'omit' } : { credentials };
+    this.api = new Api(workflow, this.access);
+    host.listen(({ tools: now }) => this.#offer(now));
+  }
+
+  async open() {
+    this.#note('The chat is loading …');
+    try {
+      this.#show(await this.api.record());
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (error.code === 'chat.login_required') this.#signIn();
+      else this.#note(plain(error), h('button', { type: 'button', class: 'button', onclick: () => this.open() }, 'Try again'));
+    }
+  }
+
+  #show(record) {
+    const chat = document.createElement('callboard-chat');
+    chat.access = this.access;
+    chat.setAttribute('workflow', JSON.stringify(record));
+    chat.setAttribute('embedded', '');
+    for (const name of EVENTS) chat.addEventListener(name, ({ detail }) => this.host.tell(name, detail));
+    document.title = record.name;
+    document.body.replaceChildren(chat);
+    this.chat = chat;
+    this.#offer(this.tools);
+    this.host.tell('callboard-ready', { workflow: record.id, name: record.name });
+  }
+
+  #offer(tools) {
+    this.tools = tools;
+    if (this.chat) this.chat.onClientTool = tools ? (call) => this.host.tool(call) : null;
+  }
+
+  /** Signing in takes a window of its own; when the visitor is back, this one continues. */
+  #signIn() {
+    const address = new URL(`./${this.workflow}`, location.href);
+    const link = h('a', { class: 'button', href: address.href, target: '_blank', rel: 'noopener' }, 'Sign in');
+    this.#note('Sign in to use this chat.', link);
+    addEventListener('focus', () => this.open(), { once: true });
+  }
+
+  #note(text, ...more) {
+    const heading = h('h1', { class: 'unseen' }, 'Chat');
+    document.body.replaceChildren(h('main', { class: 'page-note' }, heading, h('p', { role: 'status' }, text), ...more));
+  }
+}
+
+const { parent } = window;
+
+function start(event) {
+  if (event.source !== parent || event.data?.callboard !== 'start' || event.ports.length !== 1) return;
+  removeEventListener('message', start);
+  new Frame(new Host(event.ports[0]), event.data).open();
+}
+
+// Who may be around this page its policy says. It tells nothing before it is asked.
+addEventListener('message', start);
+parent.postMessage({ callboard: 'hello' }, '*');

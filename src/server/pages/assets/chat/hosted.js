@@ -1,0 +1,70 @@
+// The page with the hosted widget. If its script does not come in time, the page has the built-in chat.
+
+const BASE = new URL('../../', import.meta.url);
+/** How long the script of the widget may take, in ms. */
+const PATIENCE = 5000;
+
+const { body } = document;
+const workflow = JSON.parse(body.dataset.workflow);
+
+/** The options of the widget. */
+function options() {
+  const { start_prompts: prompts = [], models = [], uploads, dictation } = workflow.chat;
+  const upload = new URL('api/chat/upload', BASE);
+  upload.searchParams.set('workflow_id', workflow.id);
+  return {
+    api: {
+      url: new URL('api/chat', BASE).href,
+      domainKey: body.dataset.domainKey,
+      fetch: send,
+      uploadStrategy: { type: 'direct', uploadUrl: upload.href },
+    },
+    header: { title: { enabled: true, text: workflow.name } },
+    history: { enabled: true, showDelete: true, showRename: true },
+    startScreen: { greeting: workflow.name, prompts },
+    composer: {
+      attachments: { enabled: uploads === true },
+      dictation: { enabled: dictation === true },
+      ...(models.length > 0 ? { models } : {}),
+    },
+    threadItemActions: { feedback: true, retry: true },
+  };
+}
+
+/** Every request names the workflow. */
+function send(input, init = {}) {
+  if (typeof init.body !== 'string') return fetch(input, init);
+  const request = JSON.parse(init.body);
+  const named = { workflow_id: workflow.id, workflow_name: workflow.name };
+  const text = JSON.stringify({ ...request, workflow_id: workflow.id, metadata: { ...request.metadata, ...named } });
+  return fetch(input, { ...init, body: text });
+}
+
+function showWidget() {
+  const widget = document.createElement('openai-chatkit');
+  widget.setOptions(options());
+  body.replaceChildren(widget);
+}
+
+async function showOwn() {
+  const loads = body.dataset.styles.split(' ').map((style) => {
+    const link = document.createElement('link');
+    link.rel = 'stylesheet';
+    link.href = new URL(`assets/${style}`, BASE).href;
+    document.head.append(link);
+    return new Promise((resolve) => {
+      link.onload = resolve;
+      link.onerror = resolve;
+    });
+  });
+  await Promise.all([import('./element.js'), ...loads]);
+  const chat = document.createElement('callboard-chat');
+  chat.setAttribute('workflow', body.dataset.workflow);
+  if (body.dataset.user) chat.setAttribute('signed-in-as', body.dataset.user);
+  body.replaceChildren(chat);
+}
+
+const late = new Promise((resolve) => setTimeout(resolve, PATIENCE, 'late'));
+const came = await Promise.race([customElements.whenDefined('openai-chatkit'), late]);
+if (came === 'late') await showOwn();
+else showWidget();

@@ -1,0 +1,68 @@
+// Session tokens that the page around the chat provides.
+
+/** A token is replaced so long before its end, in ms. */
+const EARLY = 30_000;
+
+/**
+ * @typedef {object} Known a token, or one that is on its way
+ * @property {string | undefined} value undefined on its way
+ * @property {number} ends in ms
+ * @property {Promise<string>} promise
+ */
+
+/** Keeps a token until shortly before its end. */
+export class Tokens {
+  /** @type {Known | null} */
+  #known = null;
+
+  /**
+   * @param {() => string | Promise<string>} get provides a token
+   * @param {() => number} now in ms
+   */
+  constructor(get, now = Date.now) {
+    this.get = get;
+    this.now = now;
+  }
+
+  /**
+   * The token for a request. Requests at the same time share one.
+   * @param {string | null} refused a token that the service has not accepted
+   * @returns {Promise<string>}
+   */
+  token(refused = null) {
+    const known = this.#known;
+    const isGood = known !== null && (known.value === undefined || (known.value !== refused && this.now() < known.ends - EARLY));
+    return isGood ? known.promise : this.#fresh();
+  }
+
+  #fresh() {
+    const known = { value: undefined, ends: 0, promise: null };
+    known.promise = this.#got(known);
+    this.#known = known;
+    return known.promise;
+  }
+
+  async #got(known) {
+    try {
+      // Not before it is noted that it is on its way.
+      await null;
+      known.value = await this.get();
+      known.ends = endOf(known.value, this.now());
+      return known.value;
+    } catch (error) {
+      if (this.#known === known) this.#known = null;
+      throw error;
+    }
+  }
+}
+
+/** When a token ends, in ms; at once if it does not say. */
+export function endOf(token, now) {
+  try {
+    const [, claims] = token.split('.');
+    const { exp } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/')));
+    return Number.isFinite(exp) ? exp * 1000 : now;
+  } catch {
+    return now;
+  }
+}

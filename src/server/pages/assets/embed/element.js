@@ -1,0 +1,146 @@
+// <callboard-chat workflow="{UUID}">: the chat of a workflow on a page of another site. This is a classic script, to be
+// loaded with one tag; nothing comes from any other host than its own.
+//
+// The chat stands in a frame of the service, so that neither page can reach into the other. What the page offers it goes through a
+// channel of messages: session tokens and client tools.
+
+(() => {
+  /** How long the frame has to say that it is there, in ms. */
+  const HELLO = 10_000;
+  const REFUSED = 'The chat cannot be shown here. The service has to list the origin of this page in SERVICE_CORS_ALLOW_ORIGINS.';
+  const script = document.currentScript?.src;
+  /** Three folders above `/api/chat/assets/element.js`: the service may stand below a path of its own. */
+  const ownBase = script ? new URL('../../../', script).href : null;
+
+  class CallboardChat extends HTMLElement {
+    static observedAttributes = ['workflow', 'base'];
+
+    #frame = null;
+    #port = null;
+    #hello = null;
+    #listening = null;
+    #getToken = null;
+    #onClientTool = null;
+
+    /**
+     * Returns a session token of `POST /api/chat/session`; `null`: visitors are known by a cookie. Called before the first request, 30 seconds
+     * before the token ends, and if the service does not accept it.
+     * @type {(() => string | Promise<string>) | null}
+     */
+    get getToken() {
+      return this.#getToken;
+    }
+
+    set getToken(get) {
+      this.#getToken = typeof get === 'function' ? get : null;
+      this.#again();
+    }
+
+    /**
+     * Answers client tool calls; what it returns becomes JSON.
+     * @type {((call: {name: string, params: object}) => unknown) | null}
+     */
+    get onClientTool() {
+      return this.#onClientTool;
+    }
+
+    set onClientTool(handler) {
+      this.#onClientTool = typeof handler === 'function' ? handler : null;
+      this.#port?.postMessage({ set: { tools: this.#onClientTool !== null } });
+    }
+
+    connectedCallback() {
+      // The page may have set them before this script was loaded.
+      for (const name of ['getToken', 'onClientTool']) {
+        if (!Object.hasOwn(this, name)) continue;
+        const value = this[name];
+        delete this[name];
+        this[name] = value;
+      }
+      this.#open();
+    }
+
+    disconnectedCallback() {
+      this.#close();
+    }
+
+    attributeChangedCallback(_name, before, now) {
+      if (before !== now) this.#again();
+    }
+
+    #again() {
+      if (this.#frame === null) return;
+      this.#close();
+      this.#open();
+    }
+
+    #open() {
+      const workflow = this.getAttribute('workflow');
+      const base = this.getAttribute('base') ?? ownBase;
+      if (!workflow || !base) return this.#fail(`The attribute ${workflow ? 'base' : 'workflow'} is missing.`);
+      const address = new URL('chat/embed', base.endsWith('/') ? base : `${base}/`);
+      if (!/^https?:$/.test(address.protocol)) return this.#fail('The attribute base is no http address.');
+      const frame = document.createElement('iframe');
+      frame.src = address.href;
+      frame.title = this.getAttribute('heading') ?? 'Chat';
+      frame.allow = 'microphone; clipboard-write';
+      Object.assign(frame.style, { display: 'block', border: '0', inlineSize: '100%', blockSize: '100%', minBlockSize: '24rem', colorScheme: 'normal' });
+      if (getComputedStyle(this).display === 'inline') this.style.display = 'block';
+      this.#listening = new AbortController();
+      const { signal } = this.#listening;
+      addEventListener('message', (event) => this.#greeted(event, frame, address.origin, workflow), { signal });
+      this.#hello = setTimeout(() => this.#fail(REFUSED), HELLO);
+      this.#frame = frame;
+      this.replaceChildren(frame);
+    }
+
+    #close() {
+      clearTimeout(this.#hello);
+      this.#listening?.abort();
+      this.#port?.close();
+      this.#frame?.remove();
+      this.#frame = null;
+      this.#port = null;
+    }
+
+    /** The frame is there: it gets its end of the channel, and only the service's own page does. */
+    #greeted(event, frame, origin, workflow) {
+      if (event.source !== frame.contentWindow || event.origin !== origin || event.data?.callboard !== 'hello') return;
+      clearTimeout(this.#hello);
+      this.#port?.close();
+      const { port1, port2 } = new MessageChannel();
+      this.#port = port1;
+      port1.onmessage = ({ data }) => this.#told(data, port1);
+      const tokens = this.#getToken !== null;
+      const tools = this.#onClientTool !== null;
+      frame.contentWindow.postMessage({ callboard: 'start', workflow, tokens, tools }, origin, [port2]);
+    }
+
+    async #told({ ask, id, call, event }, port) {
+      if (event) {
+        const { name, detail } = event;
+        this.dispatchEvent(new CustomEvent(name, { bubbles: true, composed: true, detail }));
+        return;
+      }
+      try {
+        const value = ask === 'token' ? await this.#getToken?.() : await this.#onClientTool?.(call);
+        port.postMessage({ id, value: value ?? null });
+      } catch (error) {
+        // The frame only needs to know that it failed; the page knows why.
+        console.error(error);
+        port.postMessage({ id, error: `${error?.message ?? error}` });
+      }
+    }
+
+    #fail(message) {
+      this.#close();
+      const note = document.createElement('p');
+      note.textContent = message;
+      this.replaceChildren(note);
+      console.error(`callboard-chat: ${message}`);
+      this.dispatchEvent(new CustomEvent('callboard-error', { bubbles: true, composed: true, detail: { message } }));
+    }
+  }
+
+  if (!customElements.get('callboard-chat')) customElements.define('callboard-chat', CallboardChat);
+})();

@@ -1,0 +1,190 @@
+//! The script of the hosted chat widget, from its CDN: cached, revalidated, and served for a day if the CDN fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::web::Bytes;
+use config::Integrity;
+use kernel::Clock;
+use net::{Client, Limits, Method, NetError, Request, Response, StatusCode};
+use parking_lot::Mutex;
+use ring::digest::{SHA256, SHA384, digest};
+
+/// Where the script is below the address of the CDN.
+const PATH: &str = "/deployments/chatkit/chatkit.js";
+/// How long a script is served that the CDN has not confirmed.
+const STALE: Duration = Duration::from_secs(24 * 3_600);
+/// How long the CDN is left alone after a failure.
+const RETRY: Duration = Duration::from_secs(10);
+/// Bytes of the longest script.
+const LONGEST: u64 = 5 << 20;
+/// How long the CDN has for the head of an answer, and for all of it.
+const HEAD: Duration = Duration::from_secs(5);
+const TOTAL: Duration = Duration::from_secs(10);
+
+/// The script, as it is served.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    pub(crate) bytes: Bytes,
+    /// `ETag`, with its quotes.
+    pub(crate) tag: String,
+}
+
+/// There is no script to serve.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NoScript(String);
+
+/// Fetches the script and caches it. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct WidgetScript {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    url: String,
+    /// How long a script is served without asking the CDN.
+    ttl: Duration,
+    integrity: Option<Integrity>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    /// Held while the CDN is asked: callers at the same time share the answer.
+    fetching: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    cached: Option<Cached>,
+    /// When the CDN failed last, in monotonic time, and how.
+    failed: Option<(Duration, NoScript)>,
+}
+
+#[derive(Clone)]
+struct Cached {
+    script: Script,
+    /// The CDN's `ETag`.
+    validator: Option<String>,
+    /// When the CDN last had this script, in monotonic time.
+    checked: Duration,
+}
+
+impl WidgetScript {
+    pub(crate) fn new(client: Client, config: &config::Chat, clock: Arc<dyn Clock>) -> Self {
+        let url = config.cdn_base_url.join(PATH);
+        let (ttl, integrity) = (config.cdn_cache_ttl, config.cdn_integrity.clone());
+        let (state, fetching) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { inner: Arc::new(Inner { client, url, ttl, integrity, clock, state, fetching }) }
+    }
+
+    /// The script; one that the CDN has confirmed within the time to live, if the CDN answers.
+    ///
+    /// # Errors
+    /// [`NoScript`] if the CDN fails and there is none of the last day.
+    pub(crate) async fn get(&self) -> Result<Script, NoScript> {
+        let inner = &self.inner;
+        let begun = inner.clock.monotonic();
+        let cached = inner.state.lock().cached.clone();
+        match cached {
+            Some(cached) if begun.saturating_sub(cached.checked) < inner.ttl => Ok(cached.script),
+            // A page does not wait for the CDN if it can have the script of a moment ago.
+            Some(cached) if !inner.ttl.is_zero() && inner.is_usable(&cached, begun) => {
+                let script = self.clone();
+                tokio::spawn(async move { drop(script.inner.refresh(begun).await) });
+                Ok(cached.script)
+            }
+            _ => inner.refresh(begun).await,
+        }
+    }
+}
+
+impl Inner {
+    fn is_usable(&self, cached: &Cached, now: Duration) -> bool {
+        now.saturating_sub(cached.checked) < STALE.max(self.ttl)
+    }
+
+    /// Asks the CDN, unless another caller has asked it since `begun`, or it failed a moment ago.
+    async fn refresh(&self, begun: Duration) -> Result<Script, NoScript> {
+        let _alone = self.fetching.lock().await;
+        let now = self.clock.monotonic();
+        let (cached, failed) = {
+            let state = self.state.lock();
+            (state.cached.clone(), state.failed.clone())
+        };
+        let usable = cached.clone().filter(|cached| self.is_usable(cached, now)).map(|cached| cached.script);
+        if let Some(cached) = cached.as_ref().filter(|cached| cached.checked >= begun) {
+            return Ok(cached.script.clone());
+        }
+        if let Some((at, error)) = failed
+            && now.saturating_sub(at) < RETRY
+        {
+            return usable.ok_or(error);
+        }
+        match self.fetch(cached).await {
+            Ok(fetched) => {
+                let script = fetched.script.clone();
+                *self.state.lock() = State { cached: Some(fetched), failed: None };
+                Ok(script)
+            }
+            Err(error) => {
+                tracing::warn!(%error, url = self.url, "failed to fetch the script of the chat widget");
+                self.state.lock().failed = Some((self.clock.monotonic(), error.clone()));
+                usable.ok_or(error)
+            }
+        }
+    }
+
+    async fn fetch(&self, cached: Option<Cached>) -> Result<Cached, NoScript> {
+        let failed = |error: NetError| NoScript(error.message);
+        let limits = Limits {
+            head: HEAD,
+            total: Some(TOTAL),
+            idle: TOTAL,
+            rate: None,
+            body_bytes: LONGEST,
+            redirects: 0,
+            same_origin: true,
+            ..Limits::default()
+        };
+        let mut request = Request::new(Method::GET, self.url.as_str())
+            .header("accept", "text/javascript, application/javascript")
+            .map_err(failed)?;
+        let validator = cached.as_ref().and_then(|cached| cached.validator.as_deref());
+        if let Some(validator) = validator {
+            request = request.header("if-none-match", validator).map_err(failed)?;
+        }
+        let answer = self.client.send(request, &limits).await.map_err(failed)?;
+        let checked = self.clock.monotonic();
+        match (answer.status(), cached) {
+            (StatusCode::NOT_MODIFIED, Some(cached)) => Ok(Cached { checked, ..cached }),
+            (StatusCode::OK, _) => self.read(answer, checked).await,
+            (status, _) => Err(NoScript(format!("the CDN answers {status}"))),
+        }
+    }
+
+    async fn read(&self, answer: Response, checked: Duration) -> Result<Cached, NoScript> {
+        let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        let kind = text("content-type").unwrap_or_default();
+        if !is_script(kind) {
+            return Err(NoScript(format!("the CDN's file is of the type '{kind}' and no script")));
+        }
+        let validator = text("etag").map(str::to_owned);
+        let bytes = answer.bytes().await.map_err(|error| NoScript(error.message))?;
+        if let Some(integrity) = &self.integrity
+            && digest(&SHA384, &bytes).as_ref() != integrity.0
+        {
+            return Err(NoScript(
+                "the script does not have the digest in SERVICE_CHAT_CDN_INTEGRITY".to_owned(),
+            ));
+        }
+        let tag = hex::encode(digest(&SHA256, &bytes).as_ref().get(..16).unwrap_or_default());
+        let script = Script { bytes, tag: format!("\"{tag}\"") };
+        Ok(Cached { script, validator, checked })
+    }
+}
+
+/// Whether a media type is that of a script.
+fn is_script(kind: &str) -> bool {
+    let name = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    matches!(name.as_str(), "text/javascript" | "application/javascript" | "application/x-javascript")
+}

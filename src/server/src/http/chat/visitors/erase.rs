@@ -1,0 +1,32 @@
+//! Erases the data of visitors; waits a moment for the end.
+
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use store::ChatVisitor;
+use wire::{Erased, Erasing};
+
+use crate::http::App;
+use crate::http::error::ApiResult;
+
+/// How long a request waits. What is left, a job completes.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Erases what was requested to be erased.
+pub(in crate::http) async fn erase(app: &App, visitors: &[ChatVisitor]) -> ApiResult<HttpResponse> {
+    let all = async {
+        let mut threads = 0;
+        for visitor in visitors {
+            threads += app.chat().erase(visitor).await?;
+        }
+        Ok::<_, store::StoreError>(threads)
+    };
+    match kernel::timeout(&**app.clock(), WAIT, all).await {
+        Some(Ok(threads)) => return Ok(HttpResponse::Ok().json(Erased { threads })),
+        // The request is stored.
+        Some(Err(error)) => tracing::warn!(%error, "failed to erase a visitor's data; a job continues"),
+        None => {}
+    }
+    Ok(HttpResponse::build(StatusCode::ACCEPTED).json(Erasing { status: "erasing".to_owned() }))
+}

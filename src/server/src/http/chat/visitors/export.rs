@@ -1,0 +1,206 @@
+//! The export of a visitor's data: lines of JSON, read part by part. Between two parts it holds no connection of the database.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::web::Bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::stream::unfold;
+use kernel::{Clock, ItemKey};
+use store::{ChatVisitor, Slice, Store, StoreError, StoredAttachment, StoredThread, ThreadsOf};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+use wire::ExportLine;
+use wire::chat::{FeedbackKind, Thread};
+
+use crate::http::{App, time};
+
+/// Records that one query reads.
+const PART: i64 = 100;
+/// Bytes that are sent at once, unless a line is longer.
+const SENT: usize = 32 << 10;
+/// How long an export waits for a client that reads nothing.
+const READS_NOTHING: Duration = Duration::from_secs(60);
+
+/// Why an export ends before its last line.
+#[derive(Debug, thiserror::Error)]
+enum ExportError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("the client has left or reads nothing")]
+    Unread,
+}
+
+/// A piece of the body.
+enum Piece {
+    Lines(Bytes),
+    /// Nothing follows.
+    End,
+}
+
+/// Streams the data of these visitors, who are one person. `held`: released when the export ends.
+pub(in crate::http) fn export(
+    app: &App,
+    visitors: Vec<ChatVisitor>,
+    held: impl Send + 'static,
+) -> HttpResponse {
+    let (pieces, body) = mpsc::channel(1);
+    let (store, clock) = (app.store().clone(), Arc::clone(app.clock()));
+    let export = Export { store, clock, pieces, lines: Vec::new(), threads: 0, items: 0, attachments: 0 };
+    actix_web::rt::spawn(async move {
+        let _held = held;
+        match export.write(&visitors).await {
+            Ok(()) | Err(ExportError::Unread) => {}
+            Err(error) => tracing::warn!(%error, "an export was aborted"),
+        }
+    });
+    // Without its last chunk, clients see that the body is incomplete.
+    let broken = || io::Error::other("the export was aborted");
+    let body = unfold(Some(body), move |body| async move {
+        let mut body = body?;
+        match body.recv().await {
+            Some(Piece::Lines(lines)) => Some((Ok(lines), Some(body))),
+            Some(Piece::End) => None,
+            None => Some((Err(broken()), None)),
+        }
+    });
+    HttpResponse::Ok()
+        .content_type("application/x-ndjson")
+        .insert_header(("Cache-Control", "no-store"))
+        .streaming(Box::pin(body))
+}
+
+struct Export {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    pieces: mpsc::Sender<Piece>,
+    /// Not sent yet.
+    lines: Vec<u8>,
+    threads: u64,
+    items: u64,
+    attachments: u64,
+}
+
+impl Export {
+    async fn write(mut self, visitors: &[ChatVisitor]) -> Result<(), ExportError> {
+        for visitor in visitors {
+            let at = time(self.clock.now());
+            let workflow_id = visitor.workflow.to_string();
+            self.line(&ExportLine::Visitor { visitor: visitor.name(), workflow_id, at }).await?;
+            self.threads(visitor).await?;
+            self.attachments(visitor).await?;
+        }
+        let Self { threads, items, attachments, .. } = self;
+        self.line(&ExportLine::End { threads, items, attachments }).await?;
+        self.flush().await?;
+        self.send(Piece::End).await
+    }
+
+    async fn threads(&mut self, visitor: &ChatVisitor) -> Result<(), ExportError> {
+        let of = ThreadsOf {
+            workflow: visitor.workflow,
+            owner_kind: visitor.kind,
+            owner_id: &visitor.id,
+            user: None,
+        };
+        let mut after = None;
+        loop {
+            let slice = Slice { after, ascending: true, limit: PART };
+            let threads = self.store.threads_of(of, slice).await?.unwrap_or_default();
+            let Some(last) = threads.last() else { return Ok(()) };
+            after = Some(last.id);
+            for thread in threads {
+                self.thread(visitor, thread).await?;
+            }
+        }
+    }
+
+    async fn thread(&mut self, visitor: &ChatVisitor, thread: StoredThread) -> Result<(), ExportError> {
+        let id = thread.id;
+        self.threads += 1;
+        self.line(&ExportLine::Thread { thread: Thread::from(thread) }).await?;
+        let mut after: Option<ItemKey> = None;
+        loop {
+            let items = self.store.items_of(id, Slice { after, ascending: true, limit: PART }).await?;
+            let Some(last) = items.last() else { break };
+            let Ok(key) = ItemKey::parse(last.id()) else { break };
+            after = Some(key);
+            for item in items.into_iter().filter(|item| !item.is_hidden()) {
+                self.items += 1;
+                self.line(&ExportLine::Item { item }).await?;
+            }
+        }
+        for given in self.store.feedback_of_visitor(visitor, id).await? {
+            let line = ExportLine::Feedback {
+                thread_id: id.to_string(),
+                item_id: given.item.wire(&given.prefix),
+                kind: FeedbackKind::from_name(&given.kind)
+                    .ok_or_else(|| StoreError::Corrupt(format!("feedback {}", given.kind)))?,
+                comment: given.comment,
+                at: time(given.created_at),
+            };
+            self.line(&line).await?;
+        }
+        Ok(())
+    }
+
+    async fn attachments(&mut self, visitor: &ChatVisitor) -> Result<(), ExportError> {
+        let mut after: Option<Uuid> = None;
+        loop {
+            let attachments = self.store.attachments_of_visitor(visitor, after, PART).await?;
+            let Some(last) = attachments.last() else { return Ok(()) };
+            after = Some(last.id.0);
+            for attachment in attachments {
+                self.attachment(attachment).await?;
+            }
+        }
+    }
+
+    async fn attachment(&mut self, attachment: StoredAttachment) -> Result<(), ExportError> {
+        let id = attachment.id.to_string();
+        self.attachments += 1;
+        let line = ExportLine::Attachment {
+            id: id.clone(),
+            thread_id: attachment.thread.filter(|_| attachment.contained).map(|thread| thread.to_string()),
+            name: attachment.name,
+            mime_type: attachment.mime_type,
+            size: attachment.size,
+            sha256: attachment.digest.map(hex::encode),
+            at: time(attachment.created_at),
+        };
+        self.line(&line).await?;
+        let Some(digest) = attachment.digest else { return Ok(()) };
+        let Some(mut bytes) = self.store.read_blob(digest).await? else { return Ok(()) };
+        let mut number = 0;
+        while let Some(chunk) = bytes.next().await? {
+            let base64 = STANDARD.encode(chunk);
+            self.line(&ExportLine::AttachmentChunk { id: id.clone(), number, base64 }).await?;
+            number += 1;
+        }
+        Ok(())
+    }
+
+    async fn line(&mut self, line: &ExportLine) -> Result<(), ExportError> {
+        serde_json::to_writer(&mut self.lines, line)?;
+        self.lines.push(b'\n');
+        if self.lines.len() < SENT { Ok(()) } else { self.flush().await }
+    }
+
+    async fn flush(&mut self) -> Result<(), ExportError> {
+        let lines = std::mem::take(&mut self.lines);
+        self.send(Piece::Lines(lines.into())).await
+    }
+
+    async fn send(&self, piece: Piece) -> Result<(), ExportError> {
+        let sent = kernel::timeout(&*self.clock, READS_NOTHING, self.pieces.send(piece)).await;
+        match sent {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => Err(ExportError::Unread),
+        }
+    }
+}

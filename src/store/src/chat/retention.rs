@@ -1,0 +1,128 @@
+//! How long workflows keep what is said in their chats.
+//!
+//! Each call does a part that is small enough not to delay other work and returns whether there is more; several instances may do it at
+//! once.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Bytea, Integer, Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use kernel::{ItemKey, first_id_at};
+use uuid::Uuid;
+
+use crate::system::retention::{CONTENT_ROWS, RUN_ROWS, RUNS};
+use crate::{Store, StoreError};
+
+/// Threads of one part: each may have thousands of runs.
+const THREADS_PART: i64 = 10;
+/// Threads of one part that are only marked.
+const MARKED_PART: i64 = 500;
+/// Runs of one part: each may have thousands of steps.
+const RUNS_PART: i64 = 100;
+
+/// Whether a part was full, so that there may be more.
+fn is_full(found: usize, part: i64) -> bool {
+    i64::try_from(found).is_ok_and(|found| found >= part)
+}
+
+/// A workflow that keeps its chats for a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
+pub struct ChatRetention {
+    /// The workflow.
+    #[diesel(sql_type = SqlUuid)]
+    pub workflow: Uuid,
+    /// Days after its last item until a thread is deleted; 0: content is not kept.
+    #[diesel(sql_type = Integer)]
+    pub days: i32,
+}
+
+impl Store {
+    /// Workflows that keep their chats for a time.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn chat_retentions(&self) -> Result<Vec<ChatRetention>, StoreError> {
+        Ok(diesel::sql_query(
+            "SELECT id AS workflow, (chat->>'retention_days')::int AS days FROM workflows
+             WHERE chat->>'retention_days' IS NOT NULL ORDER BY id",
+        )
+        .load(&mut *self.connection().await?)
+        .await?)
+    }
+
+    /// Deletes threads whose last item was added before then, unless a turn executes or is parked there.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn delete_old_threads(
+        &self,
+        workflow: Uuid,
+        before: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let found = diesel::sql_query(
+            "UPDATE threads SET deleted_at = $4 WHERE id IN (
+                 SELECT id FROM threads t WHERE workflow_id = $1 AND deleted_at IS NULL AND created_at < $2
+                     AND NOT EXISTS (SELECT FROM thread_items i WHERE i.thread_id = t.id AND i.id >= $3)
+                     AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL)
+                 ORDER BY created_at LIMIT $5 FOR UPDATE SKIP LOCKED)",
+        )
+        .bind::<SqlUuid, _>(workflow)
+        .bind::<Timestamptz, _>(before)
+        .bind::<Bytea, _>(&ItemKey::at(first_id_at(before)).0[..])
+        .bind::<Timestamptz, _>(self.now())
+        .bind::<BigInt, _>(MARKED_PART)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(is_full(found, MARKED_PART))
+    }
+
+    /// Deletes runs of a workflow's threads that ended before then, with their journals; turns that wait for an answer stay.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn forget_old_turns(&self, workflow: Uuid, before: DateTime<Utc>) -> Result<bool, StoreError> {
+        let sql = format!(
+            "WITH old AS MATERIALIZED (SELECT id, stream_id FROM runs WHERE workflow_id = $1 AND id < $2 AND finished_at < $3
+                     AND thread_id IS NOT NULL AND NOT EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id)
+                 ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED), {RUNS} SELECT FROM old"
+        );
+        let found = diesel::sql_query(sql)
+            .bind::<SqlUuid, _>(workflow)
+            .bind::<SqlUuid, _>(first_id_at(before))
+            .bind::<Timestamptz, _>(before)
+            .bind::<BigInt, _>(RUNS_PART)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(is_full(found, RUNS_PART))
+    }
+
+    /// Erases threads in which nothing has happened since then, with all that was said. Of their runs, times, status, version and the code
+    /// of an error stay; of feedback, its kind.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn erase_contents(&self, workflow: Uuid, before: DateTime<Utc>) -> Result<bool, StoreError> {
+        let sql = format!(
+            "WITH gone AS MATERIALIZED (SELECT id FROM threads t WHERE workflow_id = $1 AND deleted_at IS NULL AND created_at < $2
+                 AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND (r.finished_at IS NULL OR r.finished_at >= $2))
+                 ORDER BY created_at LIMIT $4 FOR UPDATE SKIP LOCKED),
+             old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUN_ROWS},
+             {CONTENT_ROWS},
+             comments AS (UPDATE item_feedback f SET comment = NULL FROM gone WHERE f.thread_id = gone.id),
+             said AS (UPDATE runs t SET inputs = '{{}}', output = NULL, options = NULL, stream_id = NULL,
+                 error = CASE WHEN t.error IS NOT NULL THEN json_build_object('code', t.error::json->>'code',
+                     'message', t.error::json->>'code', 'node', t.error::json->>'node')::text END
+                 FROM old WHERE t.id = old.id)
+             UPDATE threads t SET deleted_at = $3, erased_at = $3, owner_id = NULL, title = NULL, status_reason = NULL,
+                 image_domains = NULL FROM gone WHERE t.id = gone.id"
+        );
+        let found = diesel::sql_query(sql)
+            .bind::<SqlUuid, _>(workflow)
+            .bind::<Timestamptz, _>(before)
+            .bind::<Timestamptz, _>(self.now())
+            .bind::<BigInt, _>(THREADS_PART)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(is_full(found, THREADS_PART))
+    }
+}

@@ -1,0 +1,282 @@
+//! Visitors of a workflow's chat, and the threads of all of them as the workflow's owner sees them.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use kernel::{ItemKey, ThreadId};
+use uuid::Uuid;
+use wire::chat::ThreadStatus;
+
+use super::attachments::{AttachmentRow, StoredAttachment};
+use super::owner::OwnerKind;
+use super::threads::StoredThread;
+use crate::schema::{attachments, threads};
+use crate::{Changes, Store, StoreError};
+
+/// A visitor of a workflow's chat who is known by more than a thread's id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatVisitor {
+    /// The workflow.
+    pub workflow: Uuid,
+    /// Kind of the owner of their threads.
+    pub kind: OwnerKind,
+    /// Who.
+    pub id: String,
+}
+
+impl ChatVisitor {
+    /// The visitor whom lists call `kind:id`; `None` if the text is no such name.
+    #[must_use]
+    pub fn named(workflow: Uuid, name: &str) -> Option<Self> {
+        let (kind, id) = name.split_once(':').filter(|(_, id)| !id.is_empty())?;
+        let kind = OwnerKind::read(kind).ok().filter(|kind| *kind != OwnerKind::Anyone)?;
+        Some(Self { workflow, kind, id: id.to_owned() })
+    }
+
+    /// `kind:id`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}:{}", self.kind.as_str(), self.id)
+    }
+}
+
+/// Which threads of a workflow to list. Everything given must match.
+#[derive(Debug, Clone, Default)]
+pub struct ThreadFilter {
+    /// Of this visitor.
+    pub visitor: Option<ChatVisitor>,
+    /// With this status.
+    pub status: Option<String>,
+}
+
+/// A thread in the list of a workflow.
+#[derive(Debug, Clone)]
+pub struct ListedThread {
+    /// The thread.
+    pub thread: StoredThread,
+    /// Visible items.
+    pub items: u64,
+    /// When the last visible item was added.
+    pub last_item_at: Option<DateTime<Utc>>,
+}
+
+#[derive(QueryableByName)]
+struct ListedRow {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    workflow_id: Uuid,
+    #[diesel(sql_type = Text)]
+    owner_kind: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    owner_id: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    title: Option<String>,
+    #[diesel(sql_type = Text)]
+    status: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    status_reason: Option<String>,
+    #[diesel(sql_type = Timestamptz)]
+    created_at: DateTime<Utc>,
+    #[diesel(sql_type = BigInt)]
+    items: i64,
+    #[diesel(sql_type = Nullable<Bytea>)]
+    last: Option<Vec<u8>>,
+}
+
+impl ListedRow {
+    fn read(self) -> Result<ListedThread, StoreError> {
+        let status = ThreadStatus::read(&self.status, self.status_reason)
+            .ok_or_else(|| StoreError::Corrupt(format!("status {} of a thread", self.status)))?;
+        let last = self.last.and_then(|key| key.try_into().ok()).map(ItemKey);
+        let thread = StoredThread {
+            id: ThreadId(self.id),
+            workflow_id: self.workflow_id,
+            owner_kind: OwnerKind::read(&self.owner_kind)?,
+            owner_id: self.owner_id,
+            title: self.title,
+            status,
+            image_domains: None,
+            created_at: self.created_at,
+        };
+        let items = u64::try_from(self.items).unwrap_or_default();
+        Ok(ListedThread { thread, items, last_item_at: last.and_then(|last| last.created_at()) })
+    }
+}
+
+/// A visitor's feedback on an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VisitorFeedback {
+    /// The item.
+    pub item: ItemKey,
+    /// What its id on the wire begins with.
+    pub prefix: String,
+    /// `positive` or `negative`.
+    pub kind: String,
+    /// The visitor's words.
+    pub comment: Option<String>,
+    /// When it was given.
+    pub created_at: DateTime<Utc>,
+}
+
+#[derive(QueryableByName)]
+struct FeedbackRow {
+    #[diesel(sql_type = Bytea)]
+    item_id: Vec<u8>,
+    #[diesel(sql_type = Text)]
+    prefix: String,
+    #[diesel(sql_type = Text)]
+    kind: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    comment: Option<String>,
+    #[diesel(sql_type = Timestamptz)]
+    created_at: DateTime<Utc>,
+}
+
+impl FeedbackRow {
+    fn read(self) -> Result<VisitorFeedback, StoreError> {
+        let corrupt = |_| StoreError::Corrupt("the item of a feedback".to_owned());
+        let item = ItemKey(self.item_id.try_into().map_err(corrupt)?);
+        let Self { prefix, kind, comment, created_at, .. } = self;
+        Ok(VisitorFeedback { item, prefix, kind, comment, created_at })
+    }
+}
+
+/// That the item `i` of a thread is visible.
+const VISIBLE: &str = r#"i.content NOT LIKE '{"type":"hidden\_context\_item"%' AND i.content NOT LIKE '{"type":"sdk\_hidden\_context"%'
+     AND NOT EXISTS (SELECT FROM thread_cuts c WHERE c.thread_id = i.thread_id AND i.id > c.behind AND i.id < c.id
+         AND (i.content NOT LIKE '{"type":"user\_message"%' OR i.id < c.messages_from))"#;
+
+impl Store {
+    /// Returns part of a workflow's threads, the newest first, after this one. The cursor's thread may be deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn threads_of_workflow(
+        &self,
+        workflow: Uuid,
+        filter: &ThreadFilter,
+        after: Option<Uuid>,
+        limit: i64,
+    ) -> Result<Vec<ListedThread>, StoreError> {
+        self.listed_threads(workflow, filter, (after, None), limit).await
+    }
+
+    /// A thread of a workflow, as the list has it; `None` if it is not found.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn thread_of_workflow(
+        &self,
+        workflow: Uuid,
+        thread: ThreadId,
+    ) -> Result<Option<ListedThread>, StoreError> {
+        let only = (None, Some(thread.0));
+        Ok(self.listed_threads(workflow, &ThreadFilter::default(), only, 1).await?.pop())
+    }
+
+    async fn listed_threads(
+        &self,
+        workflow: Uuid,
+        filter: &ThreadFilter,
+        (after, only): (Option<Uuid>, Option<Uuid>),
+        limit: i64,
+    ) -> Result<Vec<ListedThread>, StoreError> {
+        let visitor = filter.visitor.as_ref();
+        let rows: Vec<ListedRow> = diesel::sql_query(format!(
+            "SELECT t.*, v.items, v.last FROM (
+                 SELECT id, workflow_id, owner_kind, owner_id, title, status, status_reason, created_at FROM threads
+                 WHERE workflow_id = $1 AND deleted_at IS NULL
+                     AND ($2::text IS NULL OR owner_id = $2 AND owner_kind = $3)
+                     AND ($4::text IS NULL OR status = $4) AND ($5::uuid IS NULL OR id = $5)
+                     AND ($6::uuid IS NULL OR (created_at, id) < (SELECT a.created_at, a.id FROM threads a WHERE a.id = $6))
+                 ORDER BY created_at DESC, id DESC LIMIT $7) t
+             CROSS JOIN LATERAL (SELECT count(*) AS items,
+                 (SELECT i.id FROM thread_items i WHERE i.thread_id = t.id AND {VISIBLE} ORDER BY i.id DESC LIMIT 1) AS last
+                 FROM thread_items i WHERE i.thread_id = t.id AND {VISIBLE}) v
+             ORDER BY t.created_at DESC, t.id DESC"
+        ))
+        .bind::<SqlUuid, _>(workflow)
+        .bind::<Nullable<Text>, _>(visitor.map(|visitor| visitor.id.as_str()))
+        .bind::<Nullable<Text>, _>(visitor.map(|visitor| visitor.kind.as_str()))
+        .bind::<Nullable<Text>, _>(filter.status.as_deref())
+        .bind::<Nullable<SqlUuid>, _>(only)
+        .bind::<Nullable<SqlUuid>, _>(after)
+        .bind::<BigInt, _>(limit)
+        .load(&mut *self.connection().await?)
+        .await?;
+        rows.into_iter().map(ListedRow::read).collect()
+    }
+
+    /// What a visitor thinks of the items of a thread.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn feedback_of_visitor(
+        &self,
+        visitor: &ChatVisitor,
+        thread: ThreadId,
+    ) -> Result<Vec<VisitorFeedback>, StoreError> {
+        let rows: Vec<FeedbackRow> = diesel::sql_query(
+            "SELECT item_id, prefix, kind, comment, created_at FROM item_feedback
+             WHERE thread_id = $1 AND author_kind = $2 AND author_id = $3 ORDER BY item_id",
+        )
+        .bind::<SqlUuid, _>(thread.0)
+        .bind::<Text, _>(visitor.kind.as_str())
+        .bind::<Text, _>(&visitor.id)
+        .load(&mut *self.connection().await?)
+        .await?;
+        rows.into_iter().map(FeedbackRow::read).collect()
+    }
+
+    /// Part of a visitor's attachments, of messages or not, after this one.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn attachments_of_visitor(
+        &self,
+        visitor: &ChatVisitor,
+        after: Option<Uuid>,
+        limit: i64,
+    ) -> Result<Vec<StoredAttachment>, StoreError> {
+        let rows: Vec<AttachmentRow> = attachments::table
+            .filter(attachments::owner_id.eq(&visitor.id))
+            .filter(attachments::owner_kind.eq(visitor.kind.as_str()))
+            .filter(attachments::workflow_id.eq(visitor.workflow))
+            .filter(attachments::id.gt(after.unwrap_or(Uuid::nil())))
+            .order(attachments::id)
+            .limit(limit)
+            .select(AttachmentRow::as_select())
+            .load(&mut *self.connection().await?)
+            .await?;
+        rows.into_iter().map(AttachmentRow::read).collect()
+    }
+}
+
+impl Changes {
+    /// Changes a thread of a workflow; `None` leaves a member as it is. Returns false if the thread is not found.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn change_thread(
+        &mut self,
+        (workflow, thread): (Uuid, ThreadId),
+        title: Option<&str>,
+        status: Option<&ThreadStatus>,
+    ) -> Result<bool, StoreError> {
+        let connection = &mut *self.connection;
+        let reason = status.map(|status| status.clone().into_reason());
+        let changed = diesel::update(threads::table.find(thread.0))
+            .filter(threads::workflow_id.eq(workflow))
+            .filter(threads::deleted_at.is_null())
+            .set((
+                title.map(|title| threads::title.eq(title)),
+                status.map(|status| threads::status.eq(status.as_str())),
+                reason.map(|reason| threads::status_reason.eq(reason)),
+            ))
+            .execute(connection)
+            .await?;
+        Ok(changed > 0)
+    }
+}
