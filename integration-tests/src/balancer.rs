@@ -4,12 +4,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::io::copy_bidirectional;
+use kernel::Random;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Balances connections, in turn. Ends with the runtime it was started in.
 pub struct Balancer {
     address: SocketAddr,
+    cuts: Arc<AtomicUsize>,
+}
+
+/// Cuts connections after so many bytes of the instance, at random and at most.
+#[derive(Clone)]
+struct Cut {
+    random: Arc<dyn Random>,
+    within: u64,
 }
 
 impl Balancer {
@@ -18,24 +27,51 @@ impl Balancer {
     /// # Panics
     /// If there is no free port.
     pub async fn before(instances: Vec<String>) -> Self {
+        Self::start(instances, None).await
+    }
+
+    /// A balancer that cuts each connection after at most so many bytes of an answer.
+    ///
+    /// # Panics
+    /// If there is no free port.
+    pub async fn cutting(instances: Vec<String>, random: Arc<dyn Random>, within: u64) -> Self {
+        Self::start(instances, Some(Cut { random, within })).await
+    }
+
+    /// How many connections it has cut.
+    #[must_use]
+    pub fn cuts(&self) -> usize {
+        self.cuts.load(Ordering::Relaxed)
+    }
+
+    async fn start(instances: Vec<String>, cut: Option<Cut>) -> Self {
+        let cuts = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&cuts);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("its address");
         let (instances, next) = (Arc::new(instances), AtomicUsize::new(0));
         tokio::spawn(async move {
             while let Ok((mut near, _)) = listener.accept().await {
                 let (instances, first) = (Arc::clone(&instances), next.fetch_add(1, Ordering::Relaxed));
+                let (cut, counted) = (cut.clone(), Arc::clone(&counted));
                 tokio::spawn(async move {
                     for n in 0..instances.len() {
                         let instance = &instances[(first + n) % instances.len()];
                         if let Ok(mut far) = TcpStream::connect(instance).await {
-                            let _ = copy_bidirectional(&mut near, &mut far).await;
+                            match cut {
+                                None => drop(copy_bidirectional(&mut near, &mut far).await),
+                                Some(cut) => {
+                                    let is_cut = cut.copy(&mut near, &mut far).await;
+                                    counted.fetch_add(usize::from(is_cut), Ordering::Relaxed);
+                                }
+                            }
                             return;
                         }
                     }
                 });
             }
         });
-        Self { address }
+        Self { address, cuts }
     }
 
     /// `host:port`.
@@ -48,5 +84,36 @@ impl Balancer {
     #[must_use]
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
+    }
+}
+
+impl Cut {
+    /// Copies until one side ends, or the instance has sent its bytes. Returns whether it has cut the connection.
+    async fn copy(&self, near: &mut TcpStream, far: &mut TcpStream) -> bool {
+        let mut bytes = [0; 8];
+        self.random.fill(&mut bytes).expect("random bytes");
+        let mut left = 1 + u64::from_le_bytes(bytes) % self.within;
+        let (mut asks, mut answers) = (vec![0; 8_192], vec![0; 8_192]);
+        loop {
+            tokio::select! {
+                asked = near.read(&mut asks) => match asked {
+                    Ok(count) if count > 0 && far.write_all(&asks[..count]).await.is_ok() => {}
+                    _ => return false,
+                },
+                answered = far.read(&mut answers) => match answered {
+                    Ok(count) if count > 0 => {
+                        let most = usize::try_from(left).unwrap_or(usize::MAX).min(count);
+                        if near.write_all(&answers[..most]).await.is_err() {
+                            return false;
+                        }
+                        left -= u64::try_from(most).unwrap_or(left);
+                        if left == 0 {
+                            return true;
+                        }
+                    }
+                    _ => return false,
+                },
+            }
+        }
     }
 }

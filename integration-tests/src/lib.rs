@@ -13,6 +13,7 @@
 mod answer;
 mod balancer;
 mod bearer;
+mod beside;
 mod browser;
 mod cable;
 mod cdn;

@@ -12,6 +12,7 @@ use server::Load;
 use store::testing::TestDatabase;
 use tempfile::TempDir;
 
+use crate::beside::Beside;
 use crate::process::{Process, Stopping};
 use crate::{BOOTSTRAP, Bearer, Raw, RawAnswer, WorkflowBuilder, described, pause, until, within};
 
@@ -80,11 +81,14 @@ impl Builder {
         }
         let process = Process::start(&variables, self.clock.clone()).await?;
         variables.insert("SERVICE_PORT".to_owned(), process.address.port().to_string());
-        let base = format!("http://{}", process.address);
+        let beside = Beside::if_wanted(&variables, self.clock.clone(), process.address).await?;
+        let address = beside.as_ref().map_or(process.address, |beside| beside.address());
+        let base = format!("http://{address}");
         let client = Client::builder(&base).observer(described::check).build().expect("an address");
         let clock = self.clock;
         Ok(TestService {
             process: Some(process),
+            beside,
             client,
             variables,
             clock,
@@ -100,6 +104,7 @@ impl Builder {
 /// Dropping it stops it in order, and asserts that nothing is left undone.
 pub struct TestService {
     process: Option<Process>,
+    beside: Option<Beside>,
     client: Client,
     variables: BTreeMap<String, String>,
     clock: Option<ManualClock>,
@@ -131,7 +136,8 @@ impl TestService {
     /// When it is stopped.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.process.as_ref().expect("the service runs").address
+        let process = self.process.as_ref().expect("the service runs");
+        self.beside.as_ref().map_or(process.address, |beside| beside.address())
     }
 
     /// Its configuration variables, to start another service like it.
@@ -348,8 +354,15 @@ impl TestService {
 
     /// Stops in order, as SIGTERM does; time passes meanwhile.
     pub async fn stop(&mut self) {
+        let beside = self.beside.as_mut().and_then(|beside| beside.take()).map(Process::stop);
         let stopping = self.begin_stop();
-        self.while_time_passes_in(Duration::from_millis(100), stopping.done()).await;
+        let both = async {
+            stopping.done().await;
+            if let Some(beside) = beside {
+                beside.done().await;
+            }
+        };
+        self.while_time_passes_in(Duration::from_millis(100), both).await;
     }
 
     /// Begins to stop in order.
@@ -367,6 +380,9 @@ impl TestService {
     pub async fn start_again(&mut self) {
         let started = Process::start(&self.variables, self.clock.clone()).await;
         self.process = Some(started.unwrap_or_else(|error| panic!("does not start again: {error}")));
+        if let Some(beside) = &mut self.beside {
+            beside.start_again(&self.variables, self.clock.clone()).await;
+        }
     }
 
     /// Sets a variable for the next start.
@@ -385,18 +401,19 @@ impl Drop for TestService {
     fn drop(&mut self) {
         let failing = std::thread::panicking();
         let (process, clock, database) = (self.process.take(), self.clock.clone(), &self.database);
+        let beside = self.beside.as_mut().and_then(|beside| beside.take());
         let leaves_work = self.leaves_work;
         // A test's own runtime may be on its way down.
         let ending = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
-                if let Some(process) = process {
+                for process in [process, beside].into_iter().flatten() {
                     let mut left = None;
                     if !failing && !leaves_work {
                         left = process.left_undone().await;
                     }
                     let done = process.stop().done();
-                    match clock {
+                    match &clock {
                         // Whatever waits for time shall get it.
                         Some(clock) => {
                             tokio::select! {

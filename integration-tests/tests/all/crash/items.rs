@@ -16,7 +16,7 @@ use super::{folder, workflows};
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Items among texts, with a commit between each two.
-fn nodes() -> Vec<Value> {
+pub(super) fn nodes() -> Vec<Value> {
     let wait = |name: &str| json!({"name": name, "type": "delay", "seconds": 0.15});
     let say = |name: &str, text: &str| json!({"name": name, "type": "reply", "text": text});
     let list = |name: &str, done: &[&str]| {
@@ -62,10 +62,10 @@ fn nodes() -> Vec<Value> {
 
 /// What a reader has.
 #[derive(Default)]
-struct Reader {
-    items: Vec<ThreadItem>,
+pub(super) struct Reader {
+    pub(super) items: Vec<ThreadItem>,
     /// Its states.
-    threads: Vec<Thread>,
+    pub(super) threads: Vec<Thread>,
 }
 
 impl Reader {
@@ -73,7 +73,7 @@ impl Reader {
         self.items.iter().position(|item| item.id == id)
     }
 
-    fn read(&mut self, event: ChatEvent) {
+    pub(super) fn read(&mut self, event: ChatEvent) {
         match event {
             ChatEvent::ItemAdded { item } => {
                 assert!(self.place(&item.id).is_none(), "received twice: {item:?}");

@@ -16,6 +16,7 @@ mod retry;
 mod runs;
 pub(crate) mod service;
 mod sign_in;
+mod streams;
 mod tables;
 mod workflows;
 
