@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Tokens, endOf } from '../../src/server/pages/assets/chat/tokens.js';
+import { Tokens, endOf, subjectOf } from '../../src/server/pages/assets/chat/tokens.js';
 
 const NOW = 1_000_000_000_000;
 
@@ -58,4 +58,10 @@ test('a token that does not say when it ends is asked for each time', async () =
   const tokens = new Tokens(() => `opaque${asked++}`, () => NOW);
   assert.equal(await tokens.token(), 'opaque0');
   assert.equal(await tokens.token(), 'opaque1');
+});
+
+test('what is not a token is an error, and not a visitor without one', async () => {
+  for (const nothing of [undefined, null, '', 5, {}]) await assert.rejects(new Tokens(() => nothing, () => NOW).token());
+  assert.equal(subjectOf(token(1, 'ada')), 'ada?>');
+  assert.equal(subjectOf('opaque'), '');
 });

@@ -11,4 +11,6 @@ CREATE TABLE erasures (
 
 -- The threads of a workflow, the newest first.
 CREATE INDEX threads_of_workflow ON threads (workflow_id, created_at, id) WHERE deleted_at IS NULL;
+-- Content that came after its thread was erased.
+CREATE INDEX threads_erased ON threads (workflow_id, erased_at) WHERE erased_at IS NOT NULL;
 CREATE INDEX attachments_by_owner ON attachments (owner_id, workflow_id) WHERE owner_id IS NOT NULL;

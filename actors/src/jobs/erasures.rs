@@ -25,18 +25,15 @@ impl ErasureRounds {
 
     async fn continue_all(&self) -> Result<(), StoreError> {
         let SharedPorts { store, clock, .. } = &*self.chat.ports;
-        for visitor in store.open_erasures().await? {
-            match kernel::timeout(&**clock, TURN, self.chat.erase(&visitor)).await {
-                Some(Ok(threads)) => {
-                    tracing::info!(workflow = %visitor.workflow, threads, "erased a visitor's data")
-                }
-                Some(Err(error)) => {
-                    tracing::warn!(%error, workflow = %visitor.workflow, "failed to erase a visitor's data");
-                }
+        for erasure in store.open_erasures().await? {
+            let workflow = erasure.visitor.workflow;
+            match kernel::timeout(&**clock, TURN, self.chat.erase(&erasure)).await {
+                Some(Ok(())) => tracing::info!(%workflow, "erased a visitor's data"),
+                Some(Err(error)) => tracing::warn!(%error, %workflow, "failed to erase a visitor's data"),
                 None => {}
             }
         }
-        store.forget_erased_visitors(clock.now().date_naive()).await
+        store.forget_erased_visitors().await
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use kernel::Clock;
 use parking_lot::Mutex;
-use store::{ChatRetention, EVENTS_KEPT, Store, StoreError};
+use store::{CONTENT_USE, ChatRetention, EVENTS_KEPT, Store, StoreError};
 
 /// Pause between two parts of a large deletion.
 const DELETE_PAUSE: Duration = Duration::from_millis(50);
@@ -18,8 +18,6 @@ const GRACE: TimeDelta = TimeDelta::days(1);
 const UPLOADS: TimeDelta = TimeDelta::hours(1);
 /// How long it is known of a request that was sent out what became of it.
 const DELIVERIES: TimeDelta = TimeDelta::days(7);
-/// How long content is in use after the last turn of a thread.
-const USE: TimeDelta = TimeDelta::hours(1);
 /// How long the usage of a chat's models is kept.
 const CHAT_USAGE: TimeDelta = TimeDelta::days(35);
 
@@ -129,22 +127,33 @@ impl Retention {
 
     /// What workflows keep for a time only.
     async fn forget_chats(&self) -> Result<(), StoreError> {
-        let store = &self.store;
-        for ChatRetention { workflow, days } in store.chat_retentions().await? {
-            let now = self.clock.now();
-            if days == 0 {
-                while store.erase_contents(workflow, now - USE).await? {
-                    self.clock.sleep(DELETE_PAUSE).await;
-                }
-                continue;
+        for kept in self.store.chat_retentions().await? {
+            // One that fails is no reason to leave the others.
+            if let Err(error) = self.forget_chats_of(&kept).await {
+                tracing::warn!(%error, workflow = %kept.workflow, "failed to delete old chats");
             }
-            let before = now - TimeDelta::days(days.into());
-            while store.delete_old_threads(workflow, before).await? {
+        }
+        Ok(())
+    }
+
+    async fn forget_chats_of(&self, kept: &ChatRetention) -> Result<(), StoreError> {
+        let (store, workflow, now) = (&self.store, kept.workflow, self.clock.now());
+        if kept.days == 0 {
+            while store.erase_contents(workflow, now - CONTENT_USE).await? {
                 self.clock.sleep(DELETE_PAUSE).await;
             }
-            while store.forget_old_turns(workflow, before).await? {
+            // What was on its way when its thread was erased.
+            while store.erase_late_contents(workflow, now - GRACE * 2).await? {
                 self.clock.sleep(DELETE_PAUSE).await;
             }
+            return Ok(());
+        }
+        let before = now - TimeDelta::days(kept.days.into());
+        while store.delete_old_threads(workflow, before).await? {
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
+        while store.forget_old_turns(workflow, before).await? {
+            self.clock.sleep(DELETE_PAUSE).await;
         }
         Ok(())
     }

@@ -74,7 +74,10 @@ impl<K: Kind> Driver<K> {
             biased;
             () = stop.cancelled() => Outcome::Stopped,
             outcome = self.unread(&writer, topic.readers()) => outcome,
-            ran = execute(version, (run.workspace, writer.account()), input, recorded, ports, &writer, &activity) => match ran {
+            ran = with(
+                execute(version, (run.workspace, writer.account()), input, recorded, ports, &writer, &activity),
+                kind.beside(run, &writer, ports),
+            ) => match ran {
                 Ran::Succeeded(output) => Outcome::Succeeded(output),
                 Ran::Failed(error) => Outcome::Failed(error),
                 Ran::Lost(error) => return Driven::Lost(error),
@@ -204,6 +207,19 @@ impl<K: Kind> Driver<K> {
             interrupted::keep(run.id, events, &recorded, ports).await;
         }
         Ok((last_seq + 1, told, recorded))
+    }
+}
+
+/// The outcome of the work, with something else beside it.
+async fn with<T>(work: impl Future<Output = T>, beside: impl Future<Output = ()>) -> T {
+    let beside = async {
+        beside.await;
+        std::future::pending().await
+    };
+    tokio::select! {
+        biased;
+        done = work => done,
+        never = beside => never,
     }
 }
 

@@ -140,6 +140,19 @@ pub(crate) struct SharedPorts {
     pub(crate) refilling: Arc<Semaphore>,
 }
 
+impl SharedPorts {
+    /// The budget of what an account pays for; without one, nothing is limited.
+    pub(crate) fn budget(&self, account: Option<BudgetAccount>) -> RunBudget<'_> {
+        RunBudget {
+            account,
+            budgets: &self.budgets,
+            plans: &self.plans,
+            store: &self.store,
+            clock: &*self.clock,
+        }
+    }
+}
+
 impl RunPorts {
     /// Reads a stream behind event `after`. A new stream has nothing stored yet, which `fresh` says.
     pub(crate) fn read(&self, stream: Uuid, after: u64, fresh: bool) -> Reader {
@@ -215,13 +228,7 @@ impl<'a> Adapters<'a> {
         ports: &'a RunPorts,
     ) -> Self {
         Self {
-            budget: RunBudget {
-                account,
-                budgets: &ports.budgets,
-                plans: &ports.plans,
-                store: &ports.store,
-                clock: &*ports.clock,
-            },
+            budget: ports.budget(account),
             answers: AnswersOf {
                 run,
                 store: ports.store.clone(),

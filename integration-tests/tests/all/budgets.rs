@@ -234,3 +234,21 @@ async fn a_turn_that_is_stopped_or_interrupted_counts_with_its_calls() {
     until("the turn is counted", async || usage(&t, &workflow).await[0]["turns"] == 2).await;
     assert_eq!(usage(&t, &workflow).await[0]["calls"], 2);
 }
+
+#[tokio::test]
+async fn a_model_without_a_price_under_a_limit_in_money_is_a_warning() {
+    let t = TestService::start().await;
+    let mut graph = desk();
+    graph["nodes"][0]["model"] = json!("openai/unpriced");
+    let workflow = limited(&t, graph, json!({"usd_per_day": 1.0})).await;
+    let readiness = async |workflow: &Workflow| {
+        t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["readiness"].clone()
+    };
+    let told = readiness(&workflow).await;
+    assert_eq!(told["ready"], true, "{told}");
+    assert!(told["warnings"][0].as_str().unwrap().contains("openai/unpriced"), "{told}");
+    assert_eq!(limit(&t, &workflow, json!({"tokens_per_day": 100})).await.status, 200);
+    assert_eq!(readiness(&workflow).await, json!(null), "a limit in tokens counts every model");
+    let priced = limited(&t, desk(), json!({"usd_per_day": 1.0})).await;
+    assert_eq!(readiness(&priced).await, json!(null));
+}

@@ -71,6 +71,7 @@ mod streams;
 mod thread_changes;
 mod thread_status;
 mod thread_stream;
+mod thread_titles;
 mod threads;
 mod trace;
 mod triggers;

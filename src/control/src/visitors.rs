@@ -3,7 +3,7 @@
 use auth::principal::Actor;
 use kernel::ThreadId;
 use ring::digest::{SHA256, digest};
-use store::{AuditEntry, AuditTarget, Changes, ChatVisitor, Outcome, StoreError, StoredWorkflow};
+use store::{AuditEntry, AuditTarget, Changes, ChatVisitor, Erasure, Outcome, StoreError, StoredWorkflow};
 use uuid::Uuid;
 use wire::chat::ThreadStatus;
 use wire::{AuditAction, ErrorCode};
@@ -43,7 +43,7 @@ pub async fn change_thread(
     Ok(changes.audit(&entry).await?)
 }
 
-/// Requests that a visitor's data is erased, for someone who may see it.
+/// Requests that a visitor's data is erased, for someone who may see it. Returns the request, and how many threads the visitor has.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -52,11 +52,12 @@ pub async fn erase(
     by: Requester<'_>,
     workspace: Uuid,
     visitor: &ChatVisitor,
-) -> Result<(), StoreError> {
-    changes.request_erasure(visitor).await?;
+) -> Result<(Erasure, u64), StoreError> {
+    let requested = changes.request_erasure(visitor).await?;
     let reason = Some(pseudonym(visitor));
     let entry = by.audit(AuditAction::ChatVisitorErased, target(visitor), Some(workspace), reason);
-    changes.audit(&entry).await
+    changes.audit(&entry).await?;
+    Ok(requested)
 }
 
 /// Requests that the data of the visitor who asks is erased. The audit trail learns neither who they are nor their address.
@@ -68,8 +69,8 @@ pub async fn erase_own(
     workspace: Uuid,
     visitor: &ChatVisitor,
     request_id: Option<&str>,
-) -> Result<(), StoreError> {
-    changes.request_erasure(visitor).await?;
+) -> Result<(Erasure, u64), StoreError> {
+    let requested = changes.request_erasure(visitor).await?;
     let entry = AuditEntry {
         actor: Actor::ANONYMOUS,
         action: AuditAction::ChatVisitorErased,
@@ -80,7 +81,8 @@ pub async fn erase_own(
         address: None,
         request_id: request_id.map(str::to_owned),
     };
-    changes.audit(&entry).await
+    changes.audit(&entry).await?;
+    Ok(requested)
 }
 
 fn target(visitor: &ChatVisitor) -> AuditTarget {

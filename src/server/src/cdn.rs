@@ -9,6 +9,7 @@ use kernel::Clock;
 use net::{Client, Limits, Method, NetError, Request, Response, StatusCode};
 use parking_lot::Mutex;
 use ring::digest::{SHA256, SHA384, digest};
+use tokio::task::JoinHandle;
 
 /// Where the script is below the address of the CDN.
 const PATH: &str = "/deployments/chatkit/chatkit.js";
@@ -89,12 +90,21 @@ impl WidgetScript {
             Some(cached) if begun.saturating_sub(cached.checked) < inner.ttl => Ok(cached.script),
             // A page does not wait for the CDN if it can have the script of a moment ago.
             Some(cached) if !inner.ttl.is_zero() && inner.is_usable(&cached, begun) => {
-                let script = self.clone();
-                tokio::spawn(async move { drop(script.inner.refresh(begun).await) });
+                if inner.fetching.try_lock().is_ok() {
+                    drop(self.refreshed(begun));
+                }
                 Ok(cached.script)
             }
-            _ => inner.refresh(begun).await,
+            _ => self.refreshed(begun).await.unwrap_or_else(|error| Err(NoScript(error.to_string()))),
         }
+    }
+}
+
+impl WidgetScript {
+    /// Asks the CDN on a task of its own: a caller who leaves does not end it for the others.
+    fn refreshed(&self, begun: Duration) -> JoinHandle<Result<Script, NoScript>> {
+        let script = self.clone();
+        tokio::spawn(async move { script.inner.refresh(begun).await })
     }
 }
 
@@ -154,15 +164,16 @@ impl Inner {
             request = request.header("if-none-match", validator).map_err(failed)?;
         }
         let answer = self.client.send(request, &limits).await.map_err(failed)?;
-        let checked = self.clock.monotonic();
         match (answer.status(), cached) {
-            (StatusCode::NOT_MODIFIED, Some(cached)) => Ok(Cached { checked, ..cached }),
-            (StatusCode::OK, _) => self.read(answer, checked).await,
+            (StatusCode::NOT_MODIFIED, Some(cached)) => {
+                Ok(Cached { checked: self.clock.monotonic(), ..cached })
+            }
+            (StatusCode::OK, _) => self.read(answer).await,
             (status, _) => Err(NoScript(format!("the CDN answers {status}"))),
         }
     }
 
-    async fn read(&self, answer: Response, checked: Duration) -> Result<Cached, NoScript> {
+    async fn read(&self, answer: Response) -> Result<Cached, NoScript> {
         let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
         let kind = text("content-type").unwrap_or_default();
         if !is_script(kind) {
@@ -179,7 +190,8 @@ impl Inner {
         }
         let tag = hex::encode(digest(&SHA256, &bytes).as_ref().get(..16).unwrap_or_default());
         let script = Script { bytes, tag: format!("\"{tag}\"") };
-        Ok(Cached { script, validator, checked })
+        // Callers who came while it was read share it.
+        Ok(Cached { script, validator, checked: self.clock.monotonic() })
     }
 }
 

@@ -25,6 +25,9 @@ pub struct UpdateChatSettings {
     /// The model that transcribes recordings; null: none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "stated")]
     pub transcription: Option<Option<TranscriptionSettings>>,
+    /// How threads get their titles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<ChatTitle>,
     /// What the models may use each day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<ChatLimits>,
@@ -77,6 +80,49 @@ pub struct ChatUsageRecord {
     pub output_tokens: u64,
     /// US dollars, of models with a price.
     pub usd: f64,
+}
+
+/// How the threads of a chat get their titles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum ChatTitle {
+    /// `words`: from the first words of the first message.
+    Words(TitleByWords),
+    /// By a model, while the first turn executes; until then, and if it fails, by words.
+    Model(TitleModel),
+}
+
+impl Default for ChatTitle {
+    fn default() -> Self {
+        Self::Words(TitleByWords::Words)
+    }
+}
+
+/// `words`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum TitleByWords {
+    /// From the first words of the first message.
+    Words,
+}
+
+/// The model that writes titles.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TitleModel {
+    /// `<provider>/<model>`.
+    pub model: String,
+    /// Name of the secret in the vault that is the endpoint's key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
+    /// Address of another endpoint than the operator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// What the model is to write, instead of a short title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 /// The model that transcribes recordings.
@@ -147,6 +193,9 @@ pub struct ChatSettings {
     /// The model that transcribes recordings, if there is one.
     #[serde(default)]
     pub transcription: Option<TranscriptionSettings>,
+    /// How threads get their titles.
+    #[serde(default)]
+    pub title: ChatTitle,
     /// What the models may use each day.
     #[serde(default)]
     pub limits: ChatLimits,
@@ -167,6 +216,7 @@ impl Default for ChatSettings {
             busy: BusyThread::default(),
             uploads: true,
             transcription: None,
+            title: ChatTitle::default(),
             limits: ChatLimits::default(),
             retention_days: None,
         }
@@ -202,6 +252,7 @@ impl From<ChatSettings> for PublicChat {
             busy,
             uploads,
             transcription,
+            title: _,
             limits: _,
             retention_days: _,
         } = settings;

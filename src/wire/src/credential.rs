@@ -111,6 +111,9 @@ pub struct Readiness {
     pub ready: bool,
     /// Names of credentials that it uses and the workspace does not have.
     pub missing_credentials: Vec<String>,
+    /// What may surprise, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::{AskingStep, RunInput};
 use kernel::ItemKey;
+use parking_lot::Mutex;
 use serde_json::Value;
 use store::{ContinuedTurn, FoundItem, LeftRun, OpenQuestion, QuestionKey, StoreError, StoredRun};
 use tokio::sync::watch;
@@ -60,6 +61,7 @@ impl Kind for Turns {
             again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
             user_item: None,
             first: None,
+            retitled: Mutex::default(),
         })
     }
 
@@ -157,6 +159,19 @@ impl Kind for Turns {
         // A retry that is stopped before it has started takes nothing more out.
         if let Some(cut) = cut.filter(|_| !stopping) {
             take_out(run, writer, ports, cut);
+        }
+    }
+
+    async fn beside(&self, run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts) {
+        let retitled = run.own.retitled.lock().take();
+        let Some(retitled) = retitled else { return };
+        if retitled.await.is_err() {
+            return;
+        }
+        // The thread as it is by now: a node may have changed it, too.
+        let _alone = writer.thread_change().await;
+        if let Ok(Some(thread)) = ports.store.thread(run.own.thread).await {
+            writer.with_now(|events| events.event(ChatEvent::ThreadUpdated { thread: thread.into() }));
         }
     }
 

@@ -18,6 +18,8 @@ pub mod thread;
 
 use chrono::{DateTime, Utc};
 use kernel::{ItemKey, ThreadId};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use uuid::Uuid;
 use wire::chat::{Dialect, ThreadItem};
 
@@ -50,7 +52,7 @@ pub(crate) struct Turn {
     order: Uuid,
     /// The message that it answers again, if it answers no new one.
     again: Option<Again>,
-    /// Whose limits its models have.
+    /// The session whose limits apply to its models.
     session: Option<String>,
     /// The run whose turn it continues with an answer.
     continues: Option<Uuid>,
@@ -58,6 +60,8 @@ pub(crate) struct Turn {
     user_item: Option<ItemKey>,
     /// The message of a turn whose start has created the thread, in this life: the thread has nothing else.
     first: Option<ThreadItem>,
+    /// Whether a model has written the title of the thread, in this life.
+    retitled: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl Turn {

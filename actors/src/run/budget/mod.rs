@@ -145,7 +145,7 @@ impl Budgets {
     }
 
     /// What was used is in a row by now.
-    fn recorded(&self, account: &BudgetAccount, used: &Spending) {
+    pub(crate) fn recorded(&self, account: &BudgetAccount, used: &Spending) {
         self.sums.recorded(account.key(), used);
         let mut unrecorded = account.unrecorded.lock();
         *unrecorded = minus(&unrecorded, used);

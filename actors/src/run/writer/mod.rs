@@ -2,14 +2,13 @@
 //!
 //! A run that never waits is one commit: nothing is handed over before it gives way or ends. Its start may be part of it.
 
+mod output;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use engine::ports::{
-    ImmediateEvent, Journal, JournalError, Output, SentAnnotation, SentItem, StepRecord, ThreadChange, Undone,
-};
+use engine::ports::{Journal, JournalError, StepRecord};
 use futures_util::FutureExt;
 use futures_util::future::{self, BoxFuture};
 use kernel::backoff;
@@ -154,6 +153,19 @@ impl<T: EventWriter> RunWriter<T> {
     /// Looks at or changes what will be told.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.inner.state.lock().events)
+    }
+
+    /// Held while the thread is changed or read to be announced.
+    pub(crate) async fn thread_change(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.inner.thread_change.lock().await
+    }
+
+    /// Changes what will be told, and tells it now.
+    pub(crate) fn with_now(&self, change: impl FnOnce(&mut T)) {
+        self.note(|events| {
+            change(events);
+            Urgency::Now
+        });
     }
 
     /// Hands over what is due, whenever it is; never ends.
@@ -329,68 +341,6 @@ impl<T: EventWriter> Inner<T> {
         };
         if let Err(error) = self.ports.db.submit_then(self.key, batch, events, then) {
             state.lost = Some(error);
-        }
-    }
-}
-
-#[async_trait]
-impl<T: EventWriter> Output for RunWriter<T> {
-    async fn text(&self, node: &str, piece: &str) {
-        self.note(|events| events.text(node, piece));
-        self.room().await;
-    }
-
-    async fn annotate(&self, annotations: Vec<SentAnnotation>) {
-        self.note(|events| events.annotate(annotations));
-        self.room().await;
-    }
-
-    async fn undo(&self, node: &str, parts: &[Undone]) {
-        self.with(|events| events.undo(node, parts));
-    }
-
-    async fn look_up(&self, key: &str) {
-        let Some(thread) = self.with(|events| events.looks_up(key)) else { return };
-        let Inner { key: run, ports, state, .. } = &*self.inner;
-        // What is about to be taken out of the thread is not found.
-        if state.lock().is_cut {
-            self.commit().await;
-        }
-        let found = self.ask("an item by its key", || ports.store.item_with_key(thread, key, run.id)).await;
-        state.lock().found.insert(key.to_owned(), found);
-    }
-
-    async fn item(&self, item: SentItem) {
-        self.note_with(|state| {
-            let earlier = item.key.as_ref().and_then(|key| state.found.get(key).cloned().flatten());
-            state.events.item(item, earlier)
-        });
-        self.room().await;
-    }
-
-    async fn new_message(&self) {
-        self.note(EventWriter::new_message);
-        self.room().await;
-    }
-
-    async fn immediate(&self, event: ImmediateEvent) {
-        self.note(|events| events.immediate(event));
-        self.room().await;
-    }
-
-    async fn change_thread(&self, change: ThreadChange) {
-        let Some(thread) = self.with(|events| events.thread()) else { return };
-        // The next change finds this one stored: events contain the whole thread.
-        let _alone = self.inner.thread_change.lock().await;
-        if let Some(started) = Journal::started(self)
-            && started.await.is_err()
-        {
-            return;
-        }
-        let store = &self.inner.ports.store;
-        let Some(stored) = self.ask("the thread", || store.thread(thread)).await else { return };
-        if self.with(|events| events.change_thread(stored, change)) {
-            self.commit().await;
         }
     }
 }

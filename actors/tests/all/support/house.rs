@@ -183,6 +183,7 @@ impl Instance {
             attachments: Vec::new(),
             metadata: Map::new(),
             dialect: Dialect::Interface,
+            title: None,
             session: None,
             idempotency: None,
         }

@@ -145,3 +145,44 @@ async fn somebody_else_sees_nothing_of_it() {
     other.finish().await;
     browser.finish().await;
 }
+
+#[tokio::test]
+async fn a_visitor_downloads_and_erases_everything() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let browser = open(&t, &workflow).await;
+    assert_eq!(
+        browser.js("return document.querySelector('.history-all').hidden").await,
+        true,
+        "there is nothing"
+    );
+    say(&browser, "a secret").await;
+    replied(&browser, "a secret").await;
+    idle(&browser).await;
+    // What is downloaded is what the page makes a file of.
+    browser
+        .js("const make = URL.createObjectURL; URL.createObjectURL = (blob) => { blob.text().then((text) => { window.file = text; }); return make(blob); };")
+        .await;
+    browser.click("[data-does=download-all]").await;
+    browser.until("window.file").await;
+    let file = browser.js("return window.file").await;
+    let lines: Vec<&str> = file.as_str().unwrap().lines().collect();
+    assert!(lines[0].contains("\"visitor\"") && lines.last().unwrap().contains("\"end\""), "{lines:?}");
+    assert!(file.as_str().unwrap().contains("a secret"));
+    browser.until("document.querySelector('.status').innerText.includes('Your data was downloaded.')").await;
+    browser.click("[data-does=erase-all]").await;
+    browser.until("document.querySelector('dialog[open]')").await;
+    browser.assert_accessible("the question before an erasure").await;
+    browser.click("dialog .button:not(.danger)").await;
+    assert_eq!(t.scalar("SELECT count(*) FROM thread_items").await, "2", "not without the answer");
+    browser.click("[data-does=erase-all]").await;
+    browser.click("dialog .danger").await;
+    browser.until("document.querySelector('.history-all').hidden").await;
+    browser.until("document.querySelectorAll('.bubble').length === 0").await;
+    assert_eq!(t.scalar("SELECT count(*) FROM thread_items").await, "0");
+    browser.reload().await;
+    browser.until("document.querySelector('#callboard-message')").await;
+    say(&browser, "again").await;
+    replied(&browser, "again").await;
+    browser.finish().await;
+}

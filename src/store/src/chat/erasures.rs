@@ -1,6 +1,6 @@
 //! Erases the data of visitors: first their content, and, when the UTC day is over, their names in what was used on it.
 
-use chrono::{NaiveDate, NaiveTime};
+use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Date, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
@@ -9,13 +9,25 @@ use uuid::Uuid;
 
 use super::owner::OwnerKind;
 use super::visitors::ChatVisitor;
-use crate::system::retention::{RUNS, THREAD_ROWS};
+use crate::system::retention::{BLANK_RUNS, RUN_ROWS, THREAD_ROWS};
 use crate::{Changes, Store, StoreError};
 
 /// Threads of one part: each may have thousands of runs.
-const THREADS_PART: i64 = 10;
+const THREADS_PART: i64 = 3;
 /// Erasures that are continued in one round.
 const ROUND: i64 = 20;
+
+/// How long it is checked that nothing has come after its erasure.
+const CHECKED: TimeDelta = TimeDelta::hours(1);
+
+/// A request to erase the data of a visitor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Erasure {
+    /// Who.
+    pub visitor: ChatVisitor,
+    /// When; what came later is not erased.
+    pub requested_at: DateTime<Utc>,
+}
 
 #[derive(QueryableByName)]
 struct Row {
@@ -25,13 +37,22 @@ struct Row {
     owner_kind: String,
     #[diesel(sql_type = Text)]
     owner_id: String,
+    #[diesel(sql_type = Timestamptz)]
+    requested_at: DateTime<Utc>,
 }
 
 impl Row {
-    fn read(self) -> Result<ChatVisitor, StoreError> {
+    fn read(self) -> Result<Erasure, StoreError> {
         let kind = OwnerKind::read(&self.owner_kind)?;
-        Ok(ChatVisitor { workflow: self.workflow_id, kind, id: self.owner_id })
+        let visitor = ChatVisitor { workflow: self.workflow_id, kind, id: self.owner_id };
+        Ok(Erasure { visitor, requested_at: self.requested_at })
     }
+}
+
+#[derive(QueryableByName)]
+struct Count {
+    #[diesel(sql_type = BigInt)]
+    threads: i64,
 }
 
 #[derive(QueryableByName)]
@@ -41,12 +62,13 @@ struct ThreadRow {
 }
 
 impl Changes {
-    /// Requests that the data of a visitor is erased.
+    /// Requests that the data of a visitor is erased. Returns the request, and how many threads the visitor has.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn request_erasure(&mut self, visitor: &ChatVisitor) -> Result<(), StoreError> {
-        let now = self.store.now();
+    pub async fn request_erasure(&mut self, visitor: &ChatVisitor) -> Result<(Erasure, u64), StoreError> {
+        let requested_at = self.store.now();
+        let connection = &mut *self.connection;
         diesel::sql_query(
             "INSERT INTO erasures (workflow_id, owner_kind, owner_id, requested_at) VALUES ($1, $2, $3, $4)
              ON CONFLICT (workflow_id, owner_kind, owner_id) DO UPDATE SET requested_at = excluded.requested_at, erased_at = NULL",
@@ -54,21 +76,35 @@ impl Changes {
         .bind::<SqlUuid, _>(visitor.workflow)
         .bind::<Text, _>(visitor.kind.as_str())
         .bind::<Text, _>(&visitor.id)
-        .bind::<Timestamptz, _>(now)
-        .execute(&mut *self.connection)
+        .bind::<Timestamptz, _>(requested_at)
+        .execute(connection)
         .await?;
-        Ok(())
+        let count: Count = diesel::sql_query(
+            "SELECT count(*) AS threads FROM threads
+             WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3 AND deleted_at IS NULL",
+        )
+        .bind::<SqlUuid, _>(visitor.workflow)
+        .bind::<Text, _>(visitor.kind.as_str())
+        .bind::<Text, _>(&visitor.id)
+        .get_result(connection)
+        .await?;
+        let erasure = Erasure { visitor: visitor.clone(), requested_at };
+        Ok((erasure, u64::try_from(count.threads).unwrap_or_default()))
     }
 }
 
 impl Store {
-    /// Visitors whose data is to be erased.
+    /// Erasures that are not complete, or after which something has come that was on its way.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn open_erasures(&self) -> Result<Vec<ChatVisitor>, StoreError> {
+    pub async fn open_erasures(&self) -> Result<Vec<Erasure>, StoreError> {
+        // In any order: one that does not end keeps no others waiting.
         let rows: Vec<Row> = diesel::sql_query(
-            "SELECT workflow_id, owner_kind, owner_id FROM erasures WHERE erased_at IS NULL ORDER BY requested_at LIMIT $1",
+            "SELECT workflow_id, owner_kind, owner_id, requested_at FROM erasures e
+             WHERE erased_at IS NULL OR EXISTS (SELECT FROM threads t WHERE t.workflow_id = e.workflow_id
+                 AND t.owner_kind = e.owner_kind AND t.owner_id = e.owner_id AND t.created_at <= e.requested_at)
+             ORDER BY random() LIMIT $1",
         )
         .bind::<BigInt, _>(ROUND)
         .load(&mut *self.connection().await?)
@@ -80,33 +116,36 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn unended_threads_of(&self, visitor: &ChatVisitor) -> Result<Vec<ThreadId>, StoreError> {
+    pub async fn unended_threads_of(&self, erasure: &Erasure) -> Result<Vec<ThreadId>, StoreError> {
+        let Erasure { visitor, requested_at } = erasure;
         let rows: Vec<ThreadRow> = diesel::sql_query(
-            "SELECT id FROM threads t WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3
+            "SELECT id FROM threads t WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3 AND created_at <= $4
                  AND (deleted_at IS NULL OR EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL))
              ORDER BY id LIMIT 100",
         )
         .bind::<SqlUuid, _>(visitor.workflow)
         .bind::<Text, _>(visitor.kind.as_str())
         .bind::<Text, _>(&visitor.id)
+        .bind::<Timestamptz, _>(*requested_at)
         .load(&mut *self.connection().await?)
         .await?;
         Ok(rows.into_iter().map(|row| ThreadId(row.id)).collect())
     }
 
-    /// Erases some of a visitor's deleted threads whose turns have ended; returns how many. The rows of the threads stay without their
-    /// owner, so that what a batch that is sent again brings back is erased a day later.
+    /// Erases some of a visitor's deleted threads whose turns have ended; returns how many. The rows of the threads, and of their runs
+    /// without content, stay for a day: what a batch that is sent again brings back is erased with them.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn erase_threads_of(&self, visitor: &ChatVisitor) -> Result<u64, StoreError> {
+    pub async fn erase_threads_of(&self, erasure: &Erasure) -> Result<u64, StoreError> {
+        let Erasure { visitor, requested_at } = erasure;
         let sql = format!(
             "WITH gone AS MATERIALIZED (SELECT id FROM threads t WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3
-                 AND deleted_at IS NOT NULL
+                 AND created_at <= $5 AND deleted_at IS NOT NULL
                  AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL)
                  LIMIT $4 FOR UPDATE SKIP LOCKED),
-             old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUNS},
-             {THREAD_ROWS}
+             old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUN_ROWS},
+             {BLANK_RUNS}, {THREAD_ROWS}
              UPDATE threads t SET owner_id = NULL, title = NULL, status_reason = NULL, image_domains = NULL
                  FROM gone WHERE t.id = gone.id"
         );
@@ -115,6 +154,7 @@ impl Store {
             .bind::<Text, _>(visitor.kind.as_str())
             .bind::<Text, _>(&visitor.id)
             .bind::<BigInt, _>(THREADS_PART)
+            .bind::<Timestamptz, _>(*requested_at)
             .execute(&mut *self.connection().await?)
             .await?;
         Ok(u64::try_from(erased).unwrap_or_default())
@@ -124,30 +164,34 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn end_erasure(&self, visitor: &ChatVisitor) -> Result<bool, StoreError> {
+    pub async fn end_erasure(&self, erasure: &Erasure) -> Result<bool, StoreError> {
+        let Erasure { visitor, requested_at } = erasure;
         let now = self.now();
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
                 let left = diesel::sql_query(
-                    "SELECT FROM threads WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3 LIMIT 1",
+                    "SELECT FROM threads WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3 AND created_at <= $4 LIMIT 1",
                 )
                 .bind::<SqlUuid, _>(visitor.workflow)
                 .bind::<Text, _>(visitor.kind.as_str())
                 .bind::<Text, _>(&visitor.id)
+                .bind::<Timestamptz, _>(*requested_at)
                 .execute(connection)
                 .await?;
                 if left > 0 {
                     return Ok(false);
                 }
-                erase_rest(connection, visitor).await?;
+                erase_rest(connection, erasure).await?;
                 diesel::sql_query(
-                    "UPDATE erasures SET erased_at = $4 WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3",
+                    "UPDATE erasures SET erased_at = coalesce(erased_at, $4)
+                     WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3 AND requested_at = $5",
                 )
                 .bind::<SqlUuid, _>(visitor.workflow)
                 .bind::<Text, _>(visitor.kind.as_str())
                 .bind::<Text, _>(&visitor.id)
                 .bind::<Timestamptz, _>(now)
+                .bind::<Timestamptz, _>(*requested_at)
                 .execute(connection)
                 .await?;
                 Ok(true)
@@ -155,12 +199,14 @@ impl Store {
             .await
     }
 
-    /// Takes the names of visitors out of what was used before this UTC day, and forgets their erasures. Until then a limit of the day
+    /// Takes the names of visitors out of what was used before the UTC day, and forgets their erasures. Until then a limit of the day
     /// still counts for them.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn forget_erased_visitors(&self, today: NaiveDate) -> Result<(), StoreError> {
+    pub async fn forget_erased_visitors(&self) -> Result<(), StoreError> {
+        let now = self.now();
+        let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
         diesel::sql_query(
             "WITH gone AS (DELETE FROM erasures WHERE erased_at < $1 RETURNING workflow_id, owner_kind || ':' || owner_id AS session),
              used AS (DELETE FROM chat_usage u USING gone WHERE u.workflow_id = gone.workflow_id AND u.session = gone.session
@@ -172,8 +218,8 @@ impl Store {
                  calls = c.calls + excluded.calls, input_tokens = c.input_tokens + excluded.input_tokens,
                  output_tokens = c.output_tokens + excluded.output_tokens, usd = c.usd + excluded.usd",
         )
-        .bind::<Timestamptz, _>(today.and_time(NaiveTime::MIN).and_utc())
-        .bind::<Date, _>(today)
+        .bind::<Timestamptz, _>(midnight.min(now - CHECKED))
+        .bind::<Date, _>(now.date_naive())
         .execute(&mut *self.connection().await?)
         .await?;
         Ok(())
@@ -181,9 +227,11 @@ impl Store {
 }
 
 /// Attachments of no thread, feedback on threads of others, and keys of requests.
-async fn erase_rest(connection: &mut AsyncPgConnection, visitor: &ChatVisitor) -> Result<(), StoreError> {
+async fn erase_rest(connection: &mut AsyncPgConnection, erasure: &Erasure) -> Result<(), StoreError> {
+    let Erasure { visitor, requested_at } = erasure;
     diesel::sql_query(
-        "WITH gone AS MATERIALIZED (SELECT id FROM attachments WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3),
+        "WITH gone AS MATERIALIZED (SELECT id FROM attachments WHERE owner_kind = $2 AND owner_id = $3
+             AND (workflow_id = $1 OR workflow_id IS NULL) AND created_at <= $4),
          uses AS (DELETE FROM blob_uses u USING gone WHERE u.owner = gone.id AND u.kind IN ('attachment', 'preview')),
          feedback AS (DELETE FROM item_feedback WHERE workflow_id = $1 AND author_kind = $2 AND author_id = $3),
          keys AS (DELETE FROM idempotency_keys WHERE scope = 'chat|' || $1::text || '|' || $2 || ':' || $3)
@@ -192,6 +240,7 @@ async fn erase_rest(connection: &mut AsyncPgConnection, visitor: &ChatVisitor) -
     .bind::<SqlUuid, _>(visitor.workflow)
     .bind::<Text, _>(visitor.kind.as_str())
     .bind::<Text, _>(&visitor.id)
+    .bind::<Timestamptz, _>(*requested_at)
     .execute(connection)
     .await?;
     Ok(())

@@ -11,9 +11,10 @@ mod usage;
 mod visitors;
 
 pub use attachments::*;
+pub use erasures::Erasure;
 pub use feedback::*;
 pub use owner::*;
-pub use retention::*;
+pub use retention::{ChatRetention, USE as CONTENT_USE};
 pub use threads::*;
 pub use turns::*;
 pub use usage::*;

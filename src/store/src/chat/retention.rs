@@ -3,18 +3,20 @@
 //! Each call does a part that is small enough not to delay other work and returns whether there is more; several instances may do it at
 //! once.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bytea, Integer, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use kernel::{ItemKey, first_id_at};
 use uuid::Uuid;
 
-use crate::system::retention::{CONTENT_ROWS, RUN_ROWS, RUNS};
+use crate::system::retention::{BLANK_RUNS, CONTENT_ROWS, RUN_ROWS, RUNS, WAITS_FOR_NOTHING};
 use crate::{Store, StoreError};
 
+/// How long content is in use after the last turn of a thread.
+pub const USE: TimeDelta = TimeDelta::hours(1);
 /// Threads of one part: each may have thousands of runs.
-const THREADS_PART: i64 = 10;
+const THREADS_PART: i64 = 3;
 /// Threads of one part that are only marked.
 const MARKED_PART: i64 = 500;
 /// Runs of one part: each may have thousands of steps.
@@ -82,44 +84,69 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn forget_old_turns(&self, workflow: Uuid, before: DateTime<Utc>) -> Result<bool, StoreError> {
         let sql = format!(
-            "WITH old AS MATERIALIZED (SELECT id, stream_id FROM runs WHERE workflow_id = $1 AND id < $2 AND finished_at < $3
-                     AND thread_id IS NOT NULL AND NOT EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id)
+            "WITH old AS MATERIALIZED (SELECT id, stream_id FROM runs WHERE workflow_id = $1 AND id < $3 AND finished_at < $2
+                     AND thread_id IS NOT NULL AND {WAITS_FOR_NOTHING}
                  ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED), {RUNS} SELECT FROM old"
         );
         let found = diesel::sql_query(sql)
             .bind::<SqlUuid, _>(workflow)
-            .bind::<SqlUuid, _>(first_id_at(before))
             .bind::<Timestamptz, _>(before)
+            .bind::<SqlUuid, _>(first_id_at(before))
             .bind::<BigInt, _>(RUNS_PART)
             .execute(&mut *self.connection().await?)
             .await?;
         Ok(is_full(found, RUNS_PART))
     }
 
-    /// Erases threads in which nothing has happened since then, with all that was said. Of their runs, times, status, version and the code
-    /// of an error stay; of feedback, its kind.
+    /// Erases threads in which nothing has happened since then, with all that was said; of deleted ones too. Of their runs, times, status,
+    /// version and the code of an error stay; of feedback, its kind.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn erase_contents(&self, workflow: Uuid, before: DateTime<Utc>) -> Result<bool, StoreError> {
+        // A thread without an owner is that of an erased visitor: its runs do not stay.
+        let idle = "erased_at IS NULL AND created_at < $2 AND (deleted_at IS NULL OR owner_id IS NOT NULL AND deleted_at < $2)";
+        self.erase_contents_of(workflow, before, idle).await
+    }
+
+    /// Erases what has come into threads after they were erased; `since`: at this time or later.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn erase_late_contents(
+        &self,
+        workflow: Uuid,
+        since: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let late = "erased_at >= $2 AND (EXISTS (SELECT FROM thread_items i WHERE i.thread_id = t.id)
+             OR EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.inputs <> '{}'))";
+        self.erase_contents_of(workflow, since, late).await
+    }
+
+    async fn erase_contents_of(
+        &self,
+        workflow: Uuid,
+        at: DateTime<Utc>,
+        which: &str,
+    ) -> Result<bool, StoreError> {
+        // A request that is still to be sent is not lost.
         let sql = format!(
-            "WITH gone AS MATERIALIZED (SELECT id FROM threads t WHERE workflow_id = $1 AND deleted_at IS NULL AND created_at < $2
-                 AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND (r.finished_at IS NULL OR r.finished_at >= $2))
-                 ORDER BY created_at LIMIT $4 FOR UPDATE SKIP LOCKED),
+            "WITH gone AS MATERIALIZED (SELECT id FROM threads t WHERE workflow_id = $1 AND {which}
+                 AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND (r.finished_at IS NULL OR r.finished_at >= $4
+                     OR EXISTS (SELECT FROM outbox o WHERE o.run_id = r.id AND o.next_attempt_at IS NOT NULL)))
+                 ORDER BY created_at LIMIT $5 FOR UPDATE SKIP LOCKED),
              old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUN_ROWS},
-             {CONTENT_ROWS},
-             comments AS (UPDATE item_feedback f SET comment = NULL FROM gone WHERE f.thread_id = gone.id),
-             said AS (UPDATE runs t SET inputs = '{{}}', output = NULL, options = NULL, stream_id = NULL,
-                 error = CASE WHEN t.error IS NOT NULL THEN json_build_object('code', t.error::json->>'code',
-                     'message', t.error::json->>'code', 'node', t.error::json->>'node')::text END
-                 FROM old WHERE t.id = old.id)
-             UPDATE threads t SET deleted_at = $3, erased_at = $3, owner_id = NULL, title = NULL, status_reason = NULL,
-                 image_domains = NULL FROM gone WHERE t.id = gone.id"
+             {CONTENT_ROWS}, {BLANK_RUNS},
+             comments AS (UPDATE item_feedback f SET comment = NULL FROM gone WHERE f.thread_id = gone.id)
+             UPDATE threads t SET deleted_at = coalesce(t.deleted_at, $3), erased_at = coalesce(t.erased_at, $3), owner_id = NULL,
+                 title = NULL, status_reason = NULL, image_domains = NULL FROM gone WHERE t.id = gone.id"
         );
+        let now = self.now();
         let found = diesel::sql_query(sql)
             .bind::<SqlUuid, _>(workflow)
-            .bind::<Timestamptz, _>(before)
-            .bind::<Timestamptz, _>(self.now())
+            .bind::<Timestamptz, _>(at)
+            .bind::<Timestamptz, _>(now)
+            .bind::<Timestamptz, _>(now - USE)
             .bind::<BigInt, _>(THREADS_PART)
             .execute(&mut *self.connection().await?)
             .await?;

@@ -261,6 +261,25 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
+    /// Gives a thread another title if it still has this one. Returns false if it is not found, or has another one.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn retitle_thread(
+        &self,
+        id: ThreadId,
+        from: Option<&str>,
+        title: &str,
+    ) -> Result<bool, StoreError> {
+        let changed = diesel::update(threads::table.find(id.0))
+            .filter(threads::deleted_at.is_null())
+            .filter(threads::title.is_not_distinct_from(from))
+            .set(threads::title.eq(title))
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(changed > 0)
+    }
+
     /// Leaves a tombstone of a thread, and stores that its turns shall end; yields those that have not ended, the
     /// latest first, and `None` when the thread is not there.
     ///

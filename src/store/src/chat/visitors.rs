@@ -144,9 +144,9 @@ impl FeedbackRow {
 }
 
 /// That the item `i` of a thread is visible.
-const VISIBLE: &str = r#"i.content NOT LIKE '{"type":"hidden\_context\_item"%' AND i.content NOT LIKE '{"type":"sdk\_hidden\_context"%'
+const VISIBLE: &str = r#"left(i.content, 40) NOT LIKE '{"type":"hidden\_context\_item"%' AND left(i.content, 40) NOT LIKE '{"type":"sdk\_hidden\_context"%'
      AND NOT EXISTS (SELECT FROM thread_cuts c WHERE c.thread_id = i.thread_id AND i.id > c.behind AND i.id < c.id
-         AND (i.content NOT LIKE '{"type":"user\_message"%' OR i.id < c.messages_from))"#;
+         AND CASE WHEN left(i.content, 40) LIKE '{"type":"user\_message"%' THEN i.id < c.messages_from ELSE i.id > c.answers_behind END)"#;
 
 impl Store {
     /// Returns part of a workflow's threads, the newest first, after this one. The cursor's thread may be deleted.
@@ -243,7 +243,7 @@ impl Store {
         let rows: Vec<AttachmentRow> = attachments::table
             .filter(attachments::owner_id.eq(&visitor.id))
             .filter(attachments::owner_kind.eq(visitor.kind.as_str()))
-            .filter(attachments::workflow_id.eq(visitor.workflow))
+            .filter(attachments::workflow_id.eq(visitor.workflow).or(attachments::workflow_id.is_null()))
             .filter(attachments::id.gt(after.unwrap_or(Uuid::nil())))
             .order(attachments::id)
             .limit(limit)

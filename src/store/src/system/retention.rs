@@ -61,8 +61,28 @@ pub(crate) const THREAD_ROWS: &str = concat!(
 /// Deletes everything that is only of the runs in `old`, but not the runs.
 pub(crate) const RUN_ROWS: &str = run_rows!();
 
+/// Takes the content out of the runs in `old`.
+pub(crate) const BLANK_RUNS: &str = "
+             said AS (UPDATE runs t SET inputs = '{}', output = NULL, options = NULL, stream_id = NULL,
+                 error = CASE WHEN t.error IS NOT NULL THEN json_build_object('code', t.error::json->>'code',
+                     'message', t.error::json->>'code', 'node', t.error::json->>'node')::text END
+                 FROM old WHERE t.id = old.id)";
+
 /// Deletes the content of the threads in `gone`, but not that of their runs, and not the kinds of feedback.
 pub(crate) const CONTENT_ROWS: &str = thread_rows!();
+
+/// That the turn of a run does not wait for an answer, which may come however late; `$2`: until when runs have ended.
+pub(crate) const WAITS_FOR_NOTHING: &str = "NOT EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id AND (
+                         t.due_at IS NOT NULL
+                         OR EXISTS (SELECT FROM run_questions q WHERE q.run_id = t.run_id AND q.answered_at IS NULL
+                             AND (q.expires_at IS NULL OR q.expires_at > $2)
+                             -- What a retry took out of the thread is not answered any more.
+                             AND NOT EXISTS (SELECT FROM question_items i JOIN thread_cuts c ON c.thread_id = i.thread_id
+                                 AND i.item_id > c.behind AND i.item_id < c.id
+                                 WHERE (i.run_id, i.node, i.visit, i.attempt) = (q.run_id, q.node, q.visit, q.attempt)))
+                         OR t.continued_by IS NULL AND EXISTS (SELECT FROM run_questions q
+                             WHERE q.run_id = t.run_id AND q.answered_at > $2)
+                         OR EXISTS (SELECT FROM runs c WHERE c.id = t.continued_by AND c.finished_at IS NULL)))";
 
 impl Store {
     /// Deletes runs that ended before then, with their journals; `true` when there may be more.
@@ -73,18 +93,7 @@ impl Store {
         // Whatever ended before then was made before then.
         let sql = format!(
             "WITH old AS MATERIALIZED (SELECT id, stream_id FROM runs WHERE id < $1 AND finished_at < $2
-                     -- A turn that waits for an answer is continued, however late that comes.
-                     AND NOT EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id AND (
-                         t.due_at IS NOT NULL
-                         OR EXISTS (SELECT FROM run_questions q WHERE q.run_id = t.run_id AND q.answered_at IS NULL
-                             AND (q.expires_at IS NULL OR q.expires_at > $2)
-                             -- What a retry took out of the thread is not answered any more.
-                             AND NOT EXISTS (SELECT FROM question_items i JOIN thread_cuts c ON c.thread_id = i.thread_id
-                                 AND i.item_id > c.behind AND i.item_id < c.id
-                                 WHERE (i.run_id, i.node, i.visit, i.attempt) = (q.run_id, q.node, q.visit, q.attempt)))
-                         OR t.continued_by IS NULL AND EXISTS (SELECT FROM run_questions q
-                             WHERE q.run_id = t.run_id AND q.answered_at > $2)
-                         OR EXISTS (SELECT FROM runs c WHERE c.id = t.continued_by AND c.finished_at IS NULL)))
+                     AND {WAITS_FOR_NOTHING}
                  ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED), {RUNS} SELECT FROM old"
         );
         let found = diesel::sql_query(sql)

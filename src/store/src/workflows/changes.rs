@@ -43,6 +43,7 @@ impl WorkflowChange {
             busy,
             uploads,
             transcription,
+            title,
             limits,
             retention_days,
         } = self.chat;
@@ -51,6 +52,7 @@ impl WorkflowChange {
         set(&mut workflow.chat.busy, busy);
         set(&mut workflow.chat.uploads, uploads);
         set(&mut workflow.chat.transcription, transcription);
+        set(&mut workflow.chat.title, title);
         set(&mut workflow.chat.limits, limits);
         set(&mut workflow.chat.retention_days, retention_days);
         set(&mut workflow.max_concurrent_runs, self.max_concurrent_runs);

@@ -55,7 +55,7 @@ async fn a_turn_in_one_batch_is_the_turn_in_two() {
     world
         .database
         .execute(
-            "TRUNCATE stream_events_kept, threads, thread_items, runs, streams, run_steps, stream_events",
+            "TRUNCATE stream_events_kept, threads, thread_items, runs, streams, run_steps, stream_events, chat_usage",
         )
         .await
         .unwrap();

@@ -7,7 +7,9 @@ use std::time::Duration;
 use chrono::{DateTime, SubsecRound, Utc};
 use kernel::{Clock, Ids, ItemKey, SystemClock, SystemRandom, ThreadId};
 use serde_json::json;
-use store::batch::{Batch, EventsRow, ItemRow, RunRow, RunUpdate, StepRow, StreamRow, ThreadRow};
+use store::batch::{
+    Batch, ChatUsageRow, EventsRow, ItemRow, RunRow, RunUpdate, StepRow, StreamRow, ThreadRow,
+};
 use store::testing::TestDatabase;
 use store::{DEFAULT_WORKSPACE, Lease, NewWorkflow, Options, RunState, Store, StoreError, StoredWorkflow};
 use uuid::Uuid;
@@ -63,8 +65,19 @@ impl World {
 
     /// Every row that a batch can write, as text.
     pub(crate) async fn everything(&self) -> String {
-        let tables =
-            ["threads", "thread_items", "thread_cuts", "runs", "streams", "run_steps", "stream_events"];
+        let tables = [
+            "threads",
+            "thread_items",
+            "thread_cuts",
+            "runs",
+            "streams",
+            "run_steps",
+            "stream_events",
+            "chat_usage",
+            "run_questions",
+            "question_items",
+            "turns_sent",
+        ];
         let tables = tables.map(|table| {
             format!("coalesce((SELECT string_agg(t::text, E'\\n' ORDER BY t::text) FROM {table} t), '')")
         });
@@ -144,7 +157,24 @@ impl Turn {
             steps: vec![self.step("succeeded")],
             updates: vec![self.update(RunState::Succeeded)],
             events: vec![self.events(3..=5)],
+            chat_usage: vec![self.used(true), self.used(false)],
             ..Batch::default()
+        }
+    }
+
+    /// What its step has used, or its end.
+    fn used(&self, by_step: bool) -> ChatUsageRow {
+        ChatUsageRow {
+            run_id: self.run,
+            step: by_step.then(|| ("answer".to_owned(), 1, 1)),
+            day: self.now.date_naive(),
+            workflow_id: Uuid::from_u128(1),
+            session: "visitor:v1".to_owned(),
+            turns: i64::from(!by_step),
+            calls: i64::from(by_step),
+            input_tokens: 3,
+            output_tokens: 4,
+            usd: 0.5,
         }
     }
 

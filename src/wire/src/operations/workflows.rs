@@ -210,6 +210,7 @@ mod examples {
     "busy": "enqueue",
     "uploads": true,
     "transcription": null,
+    "title": "words",
     "limits": {
       "session_tokens_per_day": 20000,
       "usd_per_day": 5.0

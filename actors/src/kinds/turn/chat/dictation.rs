@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::NodeError;
-use engine::ports::Credentials;
-use models::{EndpointSettings, Model, ModelError, TranscribeRequest, Transcript, Usage};
-use store::ChatUsageSum;
+use models::{ModelError, TranscribeRequest, Transcript, Usage};
 use uuid::Uuid;
 use wire::TranscriptionSettings;
 
 use super::Chat;
-use crate::run::CredentialsOf;
+use super::endpoint::{EndpointError, Named};
 
 /// How long a model may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -45,7 +43,12 @@ impl Chat {
         audio: Arc<[u8]>,
         mime_type: &str,
     ) -> Result<String, DictationError> {
-        let (model, name) = self.transcriber(workspace, settings).await?;
+        let TranscriptionSettings { model, credential, base_url, .. } = settings;
+        let named = Named { model, credential: credential.as_deref(), base_url: base_url.as_deref() };
+        let (model, name) = self.model(workspace, named).await.map_err(|error| match error {
+            EndpointError::Credential(error) => DictationError::Credential(error),
+            EndpointError::Model(error) => DictationError::Model(error),
+        })?;
         let bytes = audio.len();
         let request = TranscribeRequest {
             model: name,
@@ -71,44 +74,5 @@ impl Chat {
             self.count((workflow, session), &settings.model, usage).await;
         }
         said
-    }
-
-    async fn count(&self, chat: (Uuid, &str), model: &str, usage: Usage) {
-        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let used = ChatUsageSum {
-            calls: 1,
-            input_tokens: whole(usage.input_tokens),
-            output_tokens: whole(usage.output_tokens),
-            usd: models::cost(model, usage).unwrap_or_default(),
-        };
-        if let Err(error) = self.ports.store.add_chat_usage(chat, self.ports.writer, used).await {
-            tracing::warn!(%error, "failed to count a transcription");
-        }
-    }
-
-    async fn transcriber(
-        &self,
-        workspace: Uuid,
-        settings: &TranscriptionSettings,
-    ) -> Result<(Arc<dyn Model>, String), DictationError> {
-        let models = &self.ports.models;
-        if settings.credential.is_none() && settings.base_url.is_none() {
-            let (model, name) = models.find(&settings.model)?;
-            return Ok((Arc::clone(model), name.to_owned()));
-        }
-        let mut endpoint =
-            EndpointSettings { base_url: settings.base_url.clone(), ..EndpointSettings::default() };
-        if let Some(credential) = &settings.credential {
-            let vault = CredentialsOf {
-                workspace,
-                store: &self.ports.store,
-                reads: self.ports.reads.of(workspace),
-                ring: self.ports.vault.as_ref(),
-            };
-            let secrets = vault.resolve(std::slice::from_ref(credential)).await;
-            endpoint.api_key = secrets.map_err(DictationError::Credential)?.pop();
-        }
-        let (model, name) = models.find_at(&settings.model, endpoint)?;
-        Ok((model, name.to_owned()))
     }
 }

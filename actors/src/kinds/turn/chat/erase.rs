@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use store::{ChatVisitor, StoreError, TurnsToStop};
+use store::{Erasure, StoreError, TurnsToStop};
 
 use super::Chat;
 
@@ -10,16 +10,15 @@ use super::Chat;
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Chat {
-    /// Stops the turns of a visitor and erases all data, once an erasure was requested; returns how many threads it has erased. Ends when
-    /// nothing is left; if it is dropped before, another call continues.
+    /// Stops the turns of a visitor and erases all data of before the request. Ends when nothing is left; if it is dropped before, another
+    /// call continues.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn erase(&self, visitor: &ChatVisitor) -> Result<u64, StoreError> {
+    pub async fn erase(&self, erasure: &Erasure) -> Result<(), StoreError> {
         let store = &self.ports.store;
-        let mut erased = 0;
         loop {
-            let unended = store.unended_threads_of(visitor).await?;
+            let unended = store.unended_threads_of(erasure).await?;
             for thread in &unended {
                 let turns = match store.delete_thread(*thread).await? {
                     Some(turns) => turns,
@@ -27,12 +26,11 @@ impl Chat {
                 };
                 self.notify_stops(*thread, &turns);
             }
-            let part = store.erase_threads_of(visitor).await?;
-            erased += part;
-            if part == 0 && unended.is_empty() && store.end_erasure(visitor).await? {
-                return Ok(erased);
+            let erased = store.erase_threads_of(erasure).await?;
+            if erased == 0 && unended.is_empty() && store.end_erasure(erasure).await? {
+                return Ok(());
             }
-            if part == 0 {
+            if erased == 0 {
                 self.ports.clock.sleep(PAUSE).await;
             }
         }

@@ -2,11 +2,13 @@
 
 mod answer;
 mod dictation;
+mod endpoint;
 mod erase;
 mod feedback;
 mod history;
 mod start;
 mod stop;
+mod title;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,6 +16,7 @@ use std::sync::atomic::Ordering;
 use kernel::{AttachmentId, ItemKey, ThreadId};
 use parking_lot::Mutex;
 use store::{AttachmentClaim, OwnerKind, StoreError, StoredStream, TurnsToStop};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 use wire::{BusyThread, ChatLimits};
 
@@ -33,6 +36,8 @@ pub use dictation::DictationError;
 pub use feedback::FeedbackInput;
 pub use start::{ActionInput, Attached, NewTurn, Owner, Target};
 use start::{Seen, TurnIds};
+use title::FirstMessage;
+pub use title::NewTitle;
 
 /// A turn that was started, now or by an earlier request with the same key.
 pub struct StartedTurn {
@@ -142,7 +147,15 @@ impl Chat {
         // At the last moment: an earlier request may have reserved the key long ago, and items are ordered by their ids.
         ids.item = self.ports.ids.item()?.0;
         let is_new = matches!(new.target, Target::NewThread(_));
+        let mut new = new;
+        let title = new.title.take().filter(|_| is_new).map(|title| {
+            let content = new.input.content.clone();
+            (title, FirstMessage { workspace: new.workspace, workflow: new.workflow, thread, content })
+        });
         let (rows, mut run) = start::rows(new, ids, seen, self.ports.clock.now());
+        let announced = title.is_some().then(oneshot::channel);
+        let (announce, announced) = announced.unzip();
+        run.own.retitled = Mutex::new(announced);
         // The reader comes second: a stream without a writer here counts as a stream of another instance.
         let _topic = self.ports.topics.produce(ids.stream);
         let reader = self.ports.read(ids.stream, 0, true);
@@ -161,6 +174,9 @@ impl Chat {
             self.starts.commit_early(claim, rows, accept).await?;
         } else {
             self.starts.commit(claim, rows, move |token| accept(run, token)).await?;
+        }
+        if let Some(((title, first), announce)) = title.zip(announce) {
+            self.write_title(title, first, announce);
         }
         Ok(StartedTurn { reader, thread, replayed: false })
     }

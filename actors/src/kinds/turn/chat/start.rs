@@ -17,6 +17,7 @@ use wire::chat::{
 };
 use wire::{BusyThread, sse};
 
+use super::title::NewTitle;
 use crate::kinds::turn::{Again, TRIGGER, Turn, TurnOf};
 use crate::lanes::EventFrames;
 use crate::plans::LoadedVersion;
@@ -112,8 +113,10 @@ pub struct NewTurn {
     pub dialect: Dialect,
     /// What becomes of it while another message is being answered.
     pub busy: BusyThread,
-    /// Whose limits its models have.
+    /// The session whose limits apply to its models.
     pub session: Option<String>,
+    /// What the title of a new thread is written with; `None`: its title is the first words of the message.
+    pub title: Option<NewTitle>,
     /// The request's key, if it has one.
     pub idempotency: Option<IdempotencyKey>,
 }
@@ -310,6 +313,7 @@ pub(super) fn rows(
             again,
             user_item: action.is_none().then(|| again.map_or(item, |again| again.item)),
             first,
+            retitled: Mutex::default(),
         },
     };
     let rows = StartRows {

@@ -42,8 +42,29 @@ export class Api {
 
   /** What anyone who may chat may know of the workflow. */
   async record() {
-    const path = `api/chat/workflow?workflow_id=${encodeURIComponent(this.workflow)}`;
-    return read(await this.#request(path, { headers: { Accept: 'application/json' } }));
+    return read(await this.#request(this.#own('api/chat/workflow'), { headers: { Accept: 'application/json' } }));
+  }
+
+  /** Everything that the visitor has with the chat, as lines of JSON. */
+  async exportAll() {
+    const response = await this.#request(this.#own('api/chat/me/export'), { headers: { Accept: 'application/x-ndjson' } });
+    try {
+      return await response.text();
+    } catch {
+      throw new ApiError({ status: 0, code: 'network' });
+    }
+  }
+
+  /**
+   * Has the service erase all of it.
+   * @returns {Promise<{threads?: number, status?: 'erasing'}>}
+   */
+  async eraseAll() {
+    return read(await this.#request(this.#own('api/chat/me'), { method: 'DELETE', headers: { Accept: 'application/json' } }));
+  }
+
+  #own(path) {
+    return `${path}?workflow_id=${encodeURIComponent(this.workflow)}`;
   }
 
   /**

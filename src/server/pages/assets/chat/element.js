@@ -13,6 +13,7 @@ import { Drafts } from './questions.js';
 import { Session } from './session.js';
 import { Threads } from './threads.js';
 import { ToolRunner } from './tools.js';
+import { downloaded, erased } from './visitor_data.js';
 import { plain } from './words.js';
 import { accountView } from './view/account.js';
 import { Attach } from './view/attachments/attach.js';
@@ -54,7 +55,7 @@ class CallboardChat extends HTMLElement {
     }
     this.workflow = JSON.parse(this.getAttribute('workflow'));
     this.api = new Api(this.workflow.id, this.access);
-    this.memory = memory(this.workflow.id);
+    this.memory = memory(this.workflow.id, this.access?.scope);
     this.threads = new Threads(this.api);
     this.#build();
     this.#listen();
@@ -95,6 +96,8 @@ class CallboardChat extends HTMLElement {
       onMore: () => this.threads.further().then(() => this.#showThreads()),
       onClose: () => this.#drawer(false),
       onExport: () => this.#export(),
+      onDownloadAll: () => this.#downloadAll(),
+      onEraseAll: () => this.#eraseAll(),
     });
     const user = this.getAttribute('signed-in-as');
     if (user) this.history.element.append(accountView(user, { onOut: () => this.#forget(), tell: (text) => this.status.tell(text) }));
@@ -282,6 +285,41 @@ class CallboardChat extends HTMLElement {
       this.status.tell(`The conversation was not exported. ${plain(error)}`);
     } finally {
       this.isExporting = false;
+    }
+  }
+
+  async #downloadAll() {
+    this.#drawer(false);
+    this.status.tell('Downloading …');
+    const said = await this.#asked(async () => {
+      const file = await downloaded(this.api, this.workflow.name);
+      if (file === null) return 'The download broke off. Try again.';
+      download(file);
+      return 'Your data was downloaded.';
+    }, 'Your data was not downloaded.');
+    this.status.tell(said);
+  }
+
+  async #eraseAll() {
+    this.#drawer(false);
+    this.status.tell('Erasing …');
+    const said = await this.#asked(async () => {
+      const complete = await erased(this.api);
+      this.memory.clear();
+      this.#begin(null, true);
+      await this.#refreshThreads();
+      return complete ? 'Your data was erased.' : 'Your data is being erased.';
+    }, 'Your data was not erased.');
+    this.status.tell(said);
+  }
+
+  /** What is said of a request about the visitor's data. */
+  async #asked(request, failure) {
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return `${failure} ${plain(error)}`;
     }
   }
 

@@ -4,7 +4,7 @@
 import { h } from '../dom.js';
 import { Api, ApiError } from './api.js';
 import './element.js';
-import { Tokens } from './tokens.js';
+import { Tokens, subjectOf } from './tokens.js';
 import { plain } from './words.js';
 
 /** Events of the chat that the page around the frame receives. */
@@ -55,11 +55,13 @@ class Host {
 
 /** Shows the chat, or why there is none. */
 class Frame {
-  constructor(host, { workflow, tokens, tools }) {
+  constructor(host, origin, { workflow, tokens, tools }) {
     this.host = host;
+    this.origin = origin;
     this.tools = tools;
     this.workflow = workflow;
-    const credentials = document.body.dataset.cookies === 'no' ? 'omit' : 'same-origin';
+    this.hasCookies = document.body.dataset.cookies !== 'no';
+    const credentials = this.hasCookies ? 'same-origin' : 'omit';
     this.access = tokens ? { tokens: new Tokens(() => host.token()), credentials: 'omit' } : { credentials };
     this.api = new Api(workflow, this.access);
     host.listen(({ tools: now }) => this.#offer(now));
@@ -68,7 +70,11 @@ class Frame {
   async open() {
     this.#note('The chat is loading …');
     try {
-      this.#show(await this.api.record());
+      const record = await this.api.record();
+      // What a tab remembers is for the same page and the same user.
+      const subject = this.access.tokens ? subjectOf(await this.access.tokens.token()) : '';
+      this.access.scope = `${this.origin} ${subject}`;
+      this.#show(record);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (error.code === 'chat.login_required') this.#signIn();
@@ -96,10 +102,12 @@ class Frame {
 
   /** Signing in takes a window of its own; when the visitor is back, this one continues. */
   #signIn() {
-    const address = new URL(`./${this.workflow}`, location.href);
-    const link = h('a', { class: 'button', href: address.href, target: '_blank', rel: 'noopener' }, 'Sign in');
-    this.#note('Sign in to use this chat.', link);
-    addEventListener('focus', () => this.open(), { once: true });
+    const href = new URL(`./${this.workflow}`, location.href).href;
+    // A click in the frame focuses it, too.
+    const onclick = () => addEventListener('focus', () => this.open(), { once: true });
+    const link = { class: 'button', href, target: '_blank', rel: 'noopener' };
+    if (this.hasCookies) this.#note('Sign in to use this chat.', h('a', { ...link, onclick }, 'Sign in'));
+    else this.#note('This chat requires a login, which it cannot have on this page.', h('a', link, 'Open it in a window of its own'));
   }
 
   #note(text, ...more) {
@@ -113,7 +121,7 @@ const { parent } = window;
 function start(event) {
   if (event.source !== parent || event.data?.callboard !== 'start' || event.ports.length !== 1) return;
   removeEventListener('message', start);
-  new Frame(new Host(event.ports[0]), event.data).open();
+  new Frame(new Host(event.ports[0]), event.origin, event.data).open();
 }
 
 // Who may be around this page its policy says. It tells nothing before it is asked.

@@ -2,9 +2,12 @@
 //
 // A thread's id lets whoever has it into the thread, so it stays in the tab and never gets into an address.
 
-/** @param {string} workflow the workflow's UUID */
-export function memory(workflow) {
-  const key = (name) => `callboard:${workflow}:${name}`;
+/**
+ * @param {string} workflow the workflow's UUID
+ * @param {string} [scope] on whose page, and as whom, if it is not the service's own
+ */
+export function memory(workflow, scope = '') {
+  const key = (name) => `callboard:${workflow}:${scope === '' ? '' : `${scope}:`}${name}`;
   return {
     /** @returns {string | null} */
     get(name) {

@@ -46,7 +46,10 @@ export class Tokens {
     try {
       // Not before it is noted that it is on its way.
       await null;
-      known.value = await this.get();
+      const value = await this.get();
+      // Without one, the visitor would be another one.
+      if (typeof value !== 'string' || value === '') throw new TypeError('no token');
+      known.value = value;
       known.ends = endOf(known.value, this.now());
       return known.value;
     } catch (error) {
@@ -58,11 +61,22 @@ export class Tokens {
 
 /** When a token ends, in ms; at once if it does not say. */
 export function endOf(token, now) {
+  const { exp } = claimsOf(token);
+  return Number.isFinite(exp) ? exp * 1000 : now;
+}
+
+/** Whose a token is; empty if it does not say, or if its subject was made for it alone. */
+export function subjectOf(token) {
+  const { sub, random_subject: isRandom } = claimsOf(token);
+  return typeof sub === 'string' && isRandom !== true ? sub : '';
+}
+
+/** What a token says; nothing if it is no JWT. */
+function claimsOf(token) {
   try {
     const [, claims] = token.split('.');
-    const { exp } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/')));
-    return Number.isFinite(exp) ? exp * 1000 : now;
+    return JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/'))) ?? {};
   } catch {
-    return now;
+    return {};
   }
 }

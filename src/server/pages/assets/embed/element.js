@@ -5,12 +5,27 @@
 // channel of messages: session tokens and client tools.
 
 (() => {
-  /** How long the frame has to say that it is there, in ms. */
+  /** How long the frame has to say that it is there, once something is loaded, in ms. */
   const HELLO = 10_000;
   const REFUSED = 'The chat cannot be shown here. The service has to list the origin of this page in SERVICE_CORS_ALLOW_ORIGINS.';
   const script = document.currentScript?.src;
   /** Three folders above `/api/chat/assets/element.js`: the service may stand below a path of its own. */
   const ownBase = script ? new URL('../../../', script).href : null;
+
+  /** The page in the frame; null if the base is not an http address. */
+  function addressOf(base) {
+    try {
+      const address = new URL('chat/embed', new URL(base.endsWith('/') ? base : `${base}/`, document.baseURI));
+      return /^https?:$/.test(address.protocol) ? address : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** What a tool returns, as JSON has it; nothing is an empty object. */
+  function asJson(value) {
+    return JSON.parse(JSON.stringify(value === undefined ? {} : value) ?? 'null');
+  }
 
   class CallboardChat extends HTMLElement {
     static observedAttributes = ['workflow', 'base'];
@@ -21,6 +36,7 @@
     #listening = null;
     #getToken = null;
     #onClientTool = null;
+    #isOpen = false;
 
     /**
      * Returns a session token of `POST /api/chat/session`; `null`: visitors are known by a cookie. Called before the first request, 30 seconds
@@ -32,8 +48,10 @@
     }
 
     set getToken(get) {
+      const had = this.#getToken !== null;
       this.#getToken = typeof get === 'function' ? get : null;
-      this.#again();
+      // Another function is asked for the next token.
+      if (had !== (this.#getToken !== null)) this.#again();
     }
 
     /**
@@ -57,10 +75,12 @@
         delete this[name];
         this[name] = value;
       }
+      this.#isOpen = true;
       this.#open();
     }
 
     disconnectedCallback() {
+      this.#isOpen = false;
       this.#close();
     }
 
@@ -69,7 +89,7 @@
     }
 
     #again() {
-      if (this.#frame === null) return;
+      if (!this.#isOpen) return;
       this.#close();
       this.#open();
     }
@@ -78,8 +98,8 @@
       const workflow = this.getAttribute('workflow');
       const base = this.getAttribute('base') ?? ownBase;
       if (!workflow || !base) return this.#fail(`The attribute ${workflow ? 'base' : 'workflow'} is missing.`);
-      const address = new URL('chat/embed', base.endsWith('/') ? base : `${base}/`);
-      if (!/^https?:$/.test(address.protocol)) return this.#fail('The attribute base is no http address.');
+      const address = addressOf(base);
+      if (address === null) return this.#fail('The attribute base is not an http address.');
       const frame = document.createElement('iframe');
       frame.src = address.href;
       frame.title = this.getAttribute('heading') ?? 'Chat';
@@ -89,9 +109,14 @@
       this.#listening = new AbortController();
       const { signal } = this.#listening;
       addEventListener('message', (event) => this.#greeted(event, frame, address.origin, workflow), { signal });
-      this.#hello = setTimeout(() => this.#fail(REFUSED), HELLO);
+      // A browser loads a page of its own if it does not show ours.
+      frame.addEventListener('load', () => this.#loaded(), { once: true, signal });
       this.#frame = frame;
       this.replaceChildren(frame);
+    }
+
+    #loaded() {
+      if (this.#port === null) this.#hello = setTimeout(() => this.#fail(REFUSED), HELLO);
     }
 
     #close() {
@@ -123,8 +148,8 @@
         return;
       }
       try {
-        const value = ask === 'token' ? await this.#getToken?.() : await this.#onClientTool?.(call);
-        port.postMessage({ id, value: value ?? null });
+        const value = ask === 'token' ? await this.#getToken?.() : asJson(await this.#onClientTool?.(call));
+        port.postMessage({ id, value });
       } catch (error) {
         // The frame only needs to know that it failed; the page knows why.
         console.error(error);

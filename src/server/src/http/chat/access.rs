@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use actix_web::HttpRequest;
 use actix_web::http::header;
-use actors::kinds::turn::chat::Owner;
+use actors::kinds::turn::chat::{NewTitle, Owner};
 use actors::plans::{LoadedVersion, Runnable};
 use auth::chat_session::ChatSession;
 use auth::principal::Actor;
@@ -16,7 +16,7 @@ use kernel::ThreadId;
 use serde_json::Value;
 use store::{ChatVisitor, OwnerKind, StoredAttachment, StoredThread, StoredWorkflow, ThreadsOf};
 use uuid::Uuid;
-use wire::{BusyThread, ErrorCode, TranscriptionSettings};
+use wire::{BusyThread, ChatTitle, ErrorCode, TranscriptionSettings};
 
 use super::cookie;
 use crate::http::error::{ApiError, ApiResult};
@@ -286,6 +286,14 @@ impl Access {
     /// The session that usage is counted for: the caller, or the thread if the caller is unknown.
     pub(super) fn budget_session(&self, thread: Option<ThreadId>) -> Option<String> {
         self.name().or_else(|| thread.map(|thread| format!("thread:{thread}")))
+    }
+
+    /// What titles of new threads are written with; `None`: with the first words.
+    pub(super) fn title(&self, session: Option<String>) -> Option<NewTitle> {
+        match &self.runnable.workflow.chat.title {
+            ChatTitle::Words(_) => None,
+            ChatTitle::Model(settings) => Some(NewTitle { settings: settings.clone(), session }),
+        }
     }
 
     /// Whether the models of the chat have limits.

@@ -84,6 +84,7 @@ pub(super) async fn begin(
     if !is_known {
         access.check_budget_of(app, &version, session.as_deref()).await?;
     }
+    let title = if is_first { access.title(session.clone()) } else { None };
     let session = session.filter(|_| version.plan.may_use_models());
     let started = app
         .chat()
@@ -98,6 +99,7 @@ pub(super) async fn begin(
             dialect: dialect(app, request),
             busy: access.busy(),
             session,
+            title,
             idempotency: key,
         })
         .await?;

@@ -51,12 +51,13 @@ pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) ->
     let template = if domain_key.is_some() { "widget.html" } else { "chat.html" };
     let filling = context! { record, name, description, share_url, user, domain_key, styles => STYLES };
     let mut page = html::page(StatusCode::OK, template, filling)?;
-    match domain_key {
-        Some(_) => html::allow_widget(&mut page, &config.cdn_base_url.origin()),
+    let cdn = domain_key.map(|_| config.cdn_base_url.origin());
+    match &cdn {
+        Some(cdn) => html::allow_widget(&mut page, cdn),
         None => html::allow_images(&mut page),
     }
     if chat.dictation {
-        html::allow_microphone(&mut page);
+        html::allow_microphone(&mut page, cdn.as_deref());
     }
     if named { sign_in::private(page) } else { Ok(page) }
 }

@@ -25,6 +25,6 @@ pub(super) async fn page(app: Anyone) -> ApiResult<HttpResponse> {
     };
     let mut page = html::page(StatusCode::OK, "embed.html", context! { cookies, styles => chat::STYLES })?;
     html::allow_frames(&mut page, &around);
-    html::allow_microphone(&mut page);
+    html::allow_microphone(&mut page, None);
     Ok(page)
 }

@@ -31,9 +31,6 @@ pub(super) enum Around<'a> {
 
 /// What no page of ours asks for.
 const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=()";
-/// The same for a page with dictation.
-const WITH_MICROPHONE: &str = "camera=(), microphone=(self), geolocation=(), payment=(), usb=()";
-
 /// Fills a template of `src/server/pages`; what it is filled with is escaped.
 pub(super) fn page(status: StatusCode, name: &str, filling: Value) -> ApiResult<HttpResponse> {
     let missing = || ApiError::new(ErrorCode::Internal).with_cause(format!("no template {name}"));
@@ -88,10 +85,13 @@ pub(super) fn allow_frames(page: &mut HttpResponse, around: &Around<'_>) {
     page.headers_mut().remove("cross-origin-opener-policy");
 }
 
-/// Allows the microphone, for dictation.
-pub(super) fn allow_microphone(page: &mut HttpResponse) {
-    page.headers_mut()
-        .insert(HeaderName::from_static("permissions-policy"), HeaderValue::from_static(WITH_MICROPHONE));
+/// Allows the microphone, for dictation; `frame`: in a frame of this origin, too.
+pub(super) fn allow_microphone(page: &mut HttpResponse, frame: Option<&str>) {
+    let frame = frame.map(|origin| format!(" \"{origin}\"")).unwrap_or_default();
+    let policy = PERMISSIONS.replace("microphone=()", &format!("microphone=(self{frame})"));
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        page.headers_mut().insert(HeaderName::from_static("permissions-policy"), policy);
+    }
 }
 
 /// What the headers of a refusal say stands above its page too.

@@ -1,9 +1,13 @@
 //! What the chat of a workflow shows, read and checked: prompts to start with and models to choose from, in the shapes
 //! that the chat's widget takes. Pure.
 
+use models::PROVIDERS;
 use serde_json::{Map, Value};
 use url::Url;
-use wire::{BusyThread, ChatLimits, ChatSettings, FieldError, TranscriptionSettings, UpdateChatSettings};
+use wire::{
+    BusyThread, ChatLimits, ChatSettings, ChatTitle, FieldError, TitleModel, TranscriptionSettings,
+    UpdateChatSettings,
+};
 
 use super::requests::bounded;
 use crate::http::fields::Fields;
@@ -28,6 +32,7 @@ pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> Updat
         note_within(&mut fields, "/transcription", inner.finish());
         settings
     });
+    let title = title(&mut fields);
     let limits = fields.object("limits").map(|members| {
         let mut inner = Fields::of(members);
         let limits = limits(&mut inner);
@@ -44,6 +49,7 @@ pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> Updat
         busy: if is_null("busy") { Some(defaults.busy) } else { busy },
         uploads: if is_null("uploads") { Some(defaults.uploads) } else { uploads },
         transcription: if is_null("transcription") { Some(None) } else { transcription.map(Some) },
+        title: if is_null("title") { Some(defaults.title) } else { title },
         limits: if is_null("limits") { Some(defaults.limits) } else { limits },
         retention_days: if is_null("retention_days") { Some(None) } else { retention_days.map(Some) },
     }
@@ -77,14 +83,47 @@ fn limits(fields: &mut Fields<'_>) -> ChatLimits {
     ChatLimits { session_tokens_per_day, session_usd_per_day, tokens_per_day, usd_per_day }
 }
 
-/// The model that transcribes recordings.
-fn transcription(fields: &mut Fields<'_>) -> TranscriptionSettings {
+/// `"words"`, or a model.
+fn title(fields: &mut Fields<'_>) -> Option<ChatTitle> {
+    let value = fields.stands("title").filter(|value| !value.is_null())?;
+    match value {
+        Value::String(name) if name == "words" => Some(ChatTitle::default()),
+        Value::Object(members) => {
+            let mut inner = Fields::of(members);
+            let title = title_model(&mut inner);
+            note_within(fields, "/title", inner.finish());
+            Some(ChatTitle::Model(title))
+        }
+        _ => {
+            let problem = FieldError::new("/title", "choice", "must be \"words\" or an object with a model");
+            fields.note(problem.suggest("\"title\": {\"model\": \"openai/gpt-4.1-mini\"}"));
+            None
+        }
+    }
+}
+
+fn title_model(fields: &mut Fields<'_>) -> TitleModel {
     fields.require("model");
     let model = fields.text("model").unwrap_or_default();
-    if !model.is_empty() && !models::can_transcribe(model) {
-        let problem = FieldError::new("/model", "unknown", "is not a model that transcribes");
-        fields.note(problem.suggest("openai/<model>, gemini/<model> or practice/transcribe"));
+    let is_known = model
+        .split_once('/')
+        .is_some_and(|(provider, name)| PROVIDERS.contains(&provider) && !name.is_empty());
+    if !model.is_empty() && !is_known {
+        let problem = FieldError::new("/model", "unknown", "is not a model of a known provider");
+        fields
+            .note(problem.suggest("openai/<model>, anthropic/<model>, gemini/<model> or practice/assistant"));
     }
+    let base_url = endpoint(fields, model);
+    TitleModel {
+        model: model.to_owned(),
+        credential: fields.line("credential", 1, 64),
+        base_url,
+        prompt: fields.line("prompt", 1, 2_000),
+    }
+}
+
+/// The endpoint of a model that a setting names.
+fn endpoint(fields: &mut Fields<'_>, model: &str) -> Option<String> {
     for name in ["credential", "base_url"] {
         if model.starts_with("practice/") && fields.stands(name).is_some_and(|value| !value.is_null()) {
             let problem =
@@ -98,10 +137,22 @@ fn transcription(fields: &mut Fields<'_>) -> TranscriptionSettings {
     {
         fields.note(FieldError::new("/base_url", "url", "must be an http or https address"));
     }
+    base_url.map(str::to_owned)
+}
+
+/// The model that transcribes recordings.
+fn transcription(fields: &mut Fields<'_>) -> TranscriptionSettings {
+    fields.require("model");
+    let model = fields.text("model").unwrap_or_default();
+    if !model.is_empty() && !models::can_transcribe(model) {
+        let problem = FieldError::new("/model", "unknown", "is not a model that transcribes");
+        fields.note(problem.suggest("openai/<model>, gemini/<model> or practice/transcribe"));
+    }
+    let base_url = endpoint(fields, model);
     TranscriptionSettings {
         model: model.to_owned(),
         credential: fields.line("credential", 1, 64),
-        base_url: base_url.map(str::to_owned),
+        base_url,
         language: fields.line("language", 2, 20),
         prompt: fields.line("prompt", 1, 2_000),
     }
@@ -237,7 +288,7 @@ mod tests {
     #[test]
     fn null_restores_a_default() {
         let nothing = Map::new();
-        let chat = json!({"start_prompts": null, "models": null, "busy": null, "uploads": null, "transcription": null, "limits": null, "retention_days": null});
+        let chat = json!({"start_prompts": null, "models": null, "busy": null, "uploads": null, "transcription": null, "title": null, "limits": null, "retention_days": null});
         let wanted = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
         assert_eq!(
             wanted,
@@ -247,6 +298,7 @@ mod tests {
                 busy: Some(BusyThread::Enqueue),
                 uploads: Some(true),
                 transcription: Some(None),
+                title: Some(ChatTitle::default()),
                 limits: Some(ChatLimits::default()),
                 retention_days: Some(None),
             }

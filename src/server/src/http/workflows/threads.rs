@@ -121,13 +121,13 @@ pub(super) async fn erase_visitor(
 ) -> ApiResult<HttpResponse> {
     let (workflow, visitor) = visitor(&caller, path.into_inner()).await?;
     query::none(&request)?;
-    caller
+    let requested = caller
         .store()
         .change(async |changes| {
             visitors::erase(changes, caller.requester(), workflow.workspace_id, &visitor).await
         })
         .await?;
-    erase(caller.app(), &[visitor]).await
+    erase(caller.app(), &[requested]).await
 }
 
 /// A workflow whose visitors the caller may see.

@@ -9,9 +9,11 @@ export class HistoryView {
   /**
    * @param {string} name the workflow's
    * @param {{onNew: () => void, onOpen: (id: string) => void, onRename: (id: string, title: string) => Promise<void>,
-   *   onDelete: (id: string) => Promise<void>, onMore: () => void, onClose: () => void, onExport: () => void}} asked
+   *   onDelete: (id: string) => Promise<void>, onMore: () => void, onClose: () => void, onExport: () => void,
+   *   onDownloadAll: () => void, onEraseAll: () => void}} asked
    */
   constructor(name, asked) {
+    this.name = name;
     this.asked = asked;
     this.list = h('ul', { class: 'threads' });
     this.note = h('p', { class: 'quiet', 'aria-live': 'polite' });
@@ -27,6 +29,12 @@ export class HistoryView {
       onkeydown: (event) => this.#key(event),
     });
     this.export = h('button', { type: 'button', class: 'history-export', hidden: true, onclick: asked.onExport }, icon('export'), 'Export conversation');
+    this.all = h(
+      'div',
+      { class: 'history-all', role: 'group', 'aria-label': 'Your data', hidden: true },
+      h('button', { type: 'button', class: 'history-export', 'data-does': 'download-all', onclick: asked.onDownloadAll }, icon('file'), 'Download all my data'),
+      h('button', { type: 'button', class: 'history-export', 'data-does': 'erase-all', onclick: () => this.#eraseAll() }, icon('bin'), 'Erase all my data'),
+    );
     this.more = h('button', { type: 'button', class: 'earlier', hidden: true, onclick: asked.onMore }, 'Show older');
     this.element = h(
       'nav',
@@ -38,6 +46,7 @@ export class HistoryView {
       this.note,
       this.more,
       this.export,
+      this.all,
     );
   }
 
@@ -67,6 +76,7 @@ export class HistoryView {
   #draw(all, { open, more, failed }) {
     set(this.search, 'hidden', all.length === 0 && this.search.value === '');
     set(this.export, 'hidden', open === null);
+    set(this.all, 'hidden', all.length === 0);
     const threads = matching(all, this.search.value);
     const rows = [];
     let group = '';
@@ -133,6 +143,16 @@ export class HistoryView {
       yes: 'Delete',
     });
     if (sure) await this.asked.onDelete(thread.id);
+  }
+
+  async #eraseAll() {
+    const sure = await ask({
+      title: 'Erase all your data?',
+      about: this.name,
+      text: 'will forget all of your conversations, with their files and feedback. This cannot be undone.',
+      yes: 'Erase',
+    });
+    if (sure) await this.asked.onEraseAll();
   }
 }
 

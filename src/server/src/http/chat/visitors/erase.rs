@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use store::ChatVisitor;
+use store::Erasure;
 use wire::{Erased, Erasing};
 
 use crate::http::App;
@@ -13,17 +13,19 @@ use crate::http::error::ApiResult;
 /// How long a request waits. What is left, a job completes.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Erases what was requested to be erased.
-pub(in crate::http) async fn erase(app: &App, visitors: &[ChatVisitor]) -> ApiResult<HttpResponse> {
+/// Erases what was requested to be erased; each request with the number of its threads.
+pub(in crate::http) async fn erase(app: &App, requested: &[(Erasure, u64)]) -> ApiResult<HttpResponse> {
     let all = async {
-        let mut threads = 0;
-        for visitor in visitors {
-            threads += app.chat().erase(visitor).await?;
+        for (erasure, _) in requested {
+            app.chat().erase(erasure).await?;
         }
-        Ok::<_, store::StoreError>(threads)
+        Ok::<_, store::StoreError>(())
     };
     match kernel::timeout(&**app.clock(), WAIT, all).await {
-        Some(Ok(threads)) => return Ok(HttpResponse::Ok().json(Erased { threads })),
+        Some(Ok(())) => {
+            let threads = requested.iter().map(|(_, threads)| threads).sum();
+            return Ok(HttpResponse::Ok().json(Erased { threads }));
+        }
         // The request is stored.
         Some(Err(error)) => tracing::warn!(%error, "failed to erase a visitor's data; a job continues"),
         None => {}

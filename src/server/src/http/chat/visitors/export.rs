@@ -20,7 +20,7 @@ use crate::http::{App, time};
 
 /// Records that one query reads.
 const PART: i64 = 100;
-/// Bytes that are sent at once, unless a line is longer.
+/// Bytes that are sent at once.
 const SENT: usize = 32 << 10;
 /// How long an export waits for a client that reads nothing.
 const READS_NOTHING: Duration = Duration::from_secs(60);
@@ -111,7 +111,9 @@ impl Export {
         let mut after = None;
         loop {
             let slice = Slice { after, ascending: true, limit: PART };
-            let threads = self.store.threads_of(of, slice).await?.unwrap_or_default();
+            // Without the thread where this part begins, the rest is not known.
+            let gone = || StoreError::Corrupt("a thread of the export is gone".to_owned());
+            let threads = self.store.threads_of(of, slice).await?.ok_or_else(gone)?;
             let Some(last) = threads.last() else { return Ok(()) };
             after = Some(last.id);
             for thread in threads {
@@ -128,8 +130,8 @@ impl Export {
         loop {
             let items = self.store.items_of(id, Slice { after, ascending: true, limit: PART }).await?;
             let Some(last) = items.last() else { break };
-            let Ok(key) = ItemKey::parse(last.id()) else { break };
-            after = Some(key);
+            let unreadable = |_| StoreError::Corrupt(format!("the id of item {}", last.id()));
+            after = Some(ItemKey::parse(last.id()).map_err(unreadable)?);
             for item in items.into_iter().filter(|item| !item.is_hidden()) {
                 self.items += 1;
                 self.line(&ExportLine::Item { item }).await?;
@@ -175,7 +177,8 @@ impl Export {
         };
         self.line(&line).await?;
         let Some(digest) = attachment.digest else { return Ok(()) };
-        let Some(mut bytes) = self.store.read_blob(digest).await? else { return Ok(()) };
+        let gone = || StoreError::Corrupt(format!("the bytes of attachment {id} are gone"));
+        let mut bytes = self.store.read_blob(digest).await?.ok_or_else(gone)?;
         let mut number = 0;
         while let Some(chunk) = bytes.next().await? {
             let base64 = STANDARD.encode(chunk);
@@ -192,8 +195,12 @@ impl Export {
     }
 
     async fn flush(&mut self) -> Result<(), ExportError> {
-        let lines = std::mem::take(&mut self.lines);
-        self.send(Piece::Lines(lines.into())).await
+        let mut lines: Bytes = std::mem::take(&mut self.lines).into();
+        while !lines.is_empty() {
+            let piece = lines.split_to(lines.len().min(SENT));
+            self.send(Piece::Lines(piece)).await?;
+        }
+        Ok(())
     }
 
     async fn send(&self, piece: Piece) -> Result<(), ExportError> {

@@ -28,15 +28,18 @@ pub(super) async fn erase_own(app: Anyone, request: HttpRequest) -> ApiResult<Ht
     let (access, visitors) = visitor(&app, &request).await?;
     access.check_origin(&app, &request)?;
     let id = request_id::current();
-    app.store()
+    let requested = app
+        .store()
         .change(async |changes| {
+            let mut requested = Vec::new();
             for visitor in &visitors {
-                visitors::erase_own(changes, access.workspace(), visitor, id.as_deref()).await?;
+                let workspace = access.workspace();
+                requested.push(visitors::erase_own(changes, workspace, visitor, id.as_deref()).await?);
             }
-            Ok(())
+            Ok(requested)
         })
         .await?;
-    erase(&app, &visitors).await
+    erase(&app, &requested).await
 }
 
 /// The caller, who has to be known.

@@ -1,0 +1,184 @@
+//! Titles of new threads that a model writes, while the first turn executes.
+
+use std::time::Duration;
+
+use engine::ports::{ModelBudget, Spending};
+use kernel::ThreadId;
+use models::{Message, ModelRequest, NoPieces, Role, Usage};
+use store::StoreError;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+use wire::TitleModel;
+use wire::chat::{UserMessageContent, title_of, title_of_message};
+
+use super::Chat;
+use super::endpoint::{EndpointError, Named};
+use crate::run::budget::BudgetAccount;
+
+/// How long the model may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Tokens of a title.
+const TOKENS: u32 = 30;
+/// Characters of the message that the model reads.
+const READ: usize = 4_000;
+/// Characters of the longest title.
+const LONGEST: usize = 120;
+/// How often the thread is looked for, whose start may not be stored yet.
+const LOOKS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(250);
+
+const PROMPT: &str = "Write a title for a conversation that begins with the user's message: at most six words, in the language \
+                      of the message, without quotation marks. Answer with the title alone.";
+
+/// What a thread's title is written with.
+#[derive(Debug, Clone)]
+pub struct NewTitle {
+    /// The model.
+    pub settings: TitleModel,
+    /// The session that pays; `None`: the thread.
+    pub session: Option<String>,
+}
+
+/// The first message of a thread, whose title is to be written.
+pub(super) struct FirstMessage {
+    pub(super) workspace: Uuid,
+    pub(super) workflow: Uuid,
+    pub(super) thread: ThreadId,
+    pub(super) content: Vec<UserMessageContent>,
+}
+
+impl Chat {
+    /// Has a model write the title of a new thread, and tells the receiver when it is stored. If the model fails, the title keeps the first words of the message.
+    pub(super) fn write_title(&self, title: NewTitle, first: FirstMessage, stored: oneshot::Sender<()>) {
+        let chat = self.clone();
+        tokio::spawn(async move {
+            match chat.written(&title, &first).await {
+                // The turn may be over.
+                Ok(true) => drop(stored.send(())),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(thread = %first.thread, %error, "failed to store a title"),
+            }
+        });
+    }
+
+    async fn written(&self, title: &NewTitle, first: &FirstMessage) -> Result<bool, StoreError> {
+        let session = title.session.clone().unwrap_or_else(|| format!("thread:{}", first.thread));
+        let Some(text) = self.ask_for_title(title, first, &session).await else { return Ok(false) };
+        let words = title_of_message(&first.content);
+        for _ in 0..LOOKS {
+            if self.ports.store.retitle_thread(first.thread, words.as_deref(), &text).await? {
+                return Ok(true);
+            }
+            // Another title is never overwritten.
+            if self.ports.store.thread(first.thread).await?.is_some() {
+                return Ok(false);
+            }
+            self.ports.clock.sleep(PAUSE).await;
+        }
+        Ok(false)
+    }
+
+    async fn ask_for_title(&self, title: &NewTitle, first: &FirstMessage, session: &str) -> Option<String> {
+        let TitleModel { model, credential, base_url, prompt } = &title.settings;
+        let named = Named { model, credential: credential.as_deref(), base_url: base_url.as_deref() };
+        let (endpoint, name) = match self.model(first.workspace, named).await {
+            Ok(found) => found,
+            Err(EndpointError::Credential(error)) => {
+                tracing::warn!(code = error.code.as_str(), "the key of the model for titles cannot be read");
+                return None;
+            }
+            Err(EndpointError::Model(error)) => {
+                tracing::warn!(%error, "the model for titles cannot be used");
+                return None;
+            }
+        };
+        let said = text_of(&first.content);
+        if said.trim().is_empty() {
+            return None;
+        }
+        let prompt = prompt.as_deref().unwrap_or(PROMPT);
+        let tokens = |bytes: usize| u64::try_from(bytes / 4).unwrap_or(u64::MAX);
+        let spending = |usage: Usage| Spending {
+            calls: 1,
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            dollars: models::cost(model, usage).unwrap_or_default(),
+        };
+        // What a call counts as that is given up.
+        let read = Usage { input_tokens: tokens(prompt.len() + said.len()), ..Usage::default() };
+        let expected = spending(Usage { output_tokens: TOKENS.into(), ..read });
+        let account = BudgetAccount::of_action(first.workflow, session.to_owned());
+        let budget = self.ports.budget(Some(account.clone()));
+        if budget.reserve(&expected).await.is_err() {
+            return None;
+        }
+        let messages = vec![Message::text(Role::System, prompt), Message::text(Role::User, said)];
+        let key = Some(format!("{}-title", first.thread));
+        let max_tokens = Some(TOKENS);
+        let request = ModelRequest {
+            model: name,
+            messages,
+            max_tokens,
+            idempotency_key: key,
+            ..ModelRequest::default()
+        };
+        let answered = kernel::timeout(&*self.ports.clock, LIMIT, endpoint.call(&request, &NoPieces)).await;
+        let (usage, written) = match answered {
+            None => (Some(read), None),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the model for titles failed");
+                (None, None)
+            }
+            Some(Ok(answer)) => {
+                let estimated = Usage { output_tokens: tokens(answer.text.len()), ..read };
+                (Some(answer.usage.unwrap_or(estimated)), cleaned(&answer.text))
+            }
+        };
+        let used = usage.map(spending).unwrap_or_default();
+        budget.release(&expected, &used);
+        if let Some(usage) = usage {
+            self.count((first.workflow, session), model, usage).await;
+        }
+        self.ports.budgets.recorded(&account, &used);
+        written
+    }
+}
+
+/// What the user has written.
+fn text_of(content: &[UserMessageContent]) -> String {
+    let texts = content.iter().map(|part| match part {
+        UserMessageContent::InputText { text } | UserMessageContent::InputTag { text, .. } => text.as_str(),
+    });
+    texts.collect::<Vec<_>>().join(" ").chars().take(READ).collect()
+}
+
+/// The first line that says something, without the marks that models put around titles.
+fn cleaned(answer: &str) -> Option<String> {
+    let line = answer.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let is_mark = |letter: char| {
+        matches!(letter, '"' | '\'' | '“' | '”' | '„' | '«' | '»' | '*' | '#' | '`') || letter.is_whitespace()
+    };
+    let title: String = title_of(line.trim_matches(is_mark)).chars().take(LONGEST).collect();
+    Some(title.trim_end().to_owned()).filter(|title| !title.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_one_line_without_marks() {
+        for (answer, title) in [
+            ("Order 7", Some("Order 7")),
+            ("\n\n\"Order 7\"\nIt is about an order.", Some("Order 7")),
+            ("**# Order 7**", Some("Order 7")),
+            ("„Bestellung 7“", Some("Bestellung 7")),
+            ("a\u{7}b", Some("a b")),
+            ("\"\"", None),
+            (" \n ", None),
+        ] {
+            assert_eq!(cleaned(answer).as_deref(), title, "{answer:?}");
+        }
+        assert_eq!(cleaned(&"x".repeat(500)).unwrap().len(), LONGEST);
+    }
+}
