@@ -51,7 +51,8 @@ async fn the_end_of_a_delay_continues_a_turn() {
 
 #[tokio::test]
 async fn a_continuation_that_waits_keeps_no_other_turn_of_the_thread_waiting() {
-    let t = TestService::with_manual_clock().await;
+    let mut t = TestService::with_manual_clock().await;
+    t.leave_work();
     let ask = |name: &str| json!({"name": name, "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "?"}]});
     let short = json!({"name": "short", "type": "delay", "seconds": 3_600});
     let long = json!({"name": "long", "type": "delay", "seconds": 900_000});
