@@ -44,7 +44,9 @@ async fn a_new_workflow_is_201_with_its_whole_record() {
         "busy": "enqueue",
         "limits": {},
         "models": [],
+        "retention_days": null,
         "start_prompts": [],
+        "title": "words",
         "transcription": null,
         "uploads": true
       },
@@ -196,7 +198,9 @@ async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
         "busy": "enqueue",
         "limits": {},
         "models": [],
+        "retention_days": null,
         "start_prompts": [],
+        "title": "words",
         "transcription": null,
         "uploads": true
       },

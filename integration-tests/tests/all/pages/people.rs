@@ -100,6 +100,8 @@ async fn a_keyboard_is_enough() {
             "Rename “Tell me”",
             "Delete “Tell me”",
             "Export conversation",
+            "Download all my data",
+            "Erase all my data",
             "Conversation",
             "a link",
             "Copy",
