@@ -50,6 +50,19 @@ test('a page that fails once is asked again', async () => {
   assert.equal(await tokens.token(), token(300));
 });
 
+test('a page that does not answer is asked again after the limit', async () => {
+  let asked = 0;
+  const get = () => {
+    asked += 1;
+    return asked === 1 ? new Promise(() => {}) : token(300);
+  };
+  const tokens = new Tokens(get, () => NOW, 20);
+  const shared = [tokens.token(), tokens.token()];
+  assert.deepEqual((await Promise.allSettled(shared)).map(({ status }) => status), ['rejected', 'rejected']);
+  assert.equal(await tokens.token(), token(300));
+  assert.equal(asked, 2);
+});
+
 test('a token that does not say when it ends is asked for each time', async () => {
   assert.equal(endOf('opaque', 5), 5);
   assert.equal(endOf('a.b.c', 5), 5);

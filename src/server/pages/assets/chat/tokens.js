@@ -2,6 +2,8 @@
 
 /** A token is replaced so long before its end, in ms. */
 const EARLY = 30_000;
+/** How long a page has to provide a token, in ms. Requests that share one must not wait forever for it. */
+const LIMIT = 30_000;
 
 /**
  * @typedef {object} Known a token, or one that is on its way
@@ -18,10 +20,12 @@ export class Tokens {
   /**
    * @param {() => string | Promise<string>} get provides a token
    * @param {() => number} now in ms
+   * @param {number} limit how long `get` may take, in ms
    */
-  constructor(get, now = Date.now) {
+  constructor(get, now = Date.now, limit = LIMIT) {
     this.get = get;
     this.now = now;
+    this.limit = limit;
   }
 
   /**
@@ -46,7 +50,7 @@ export class Tokens {
     try {
       // Not before it is noted that it is on its way.
       await null;
-      const value = await this.get();
+      const value = await within(this.limit, this.get());
       // Without one, the visitor would be another one.
       if (typeof value !== 'string' || value === '') throw new TypeError('no token');
       known.value = value;
@@ -56,6 +60,19 @@ export class Tokens {
       if (this.#known === known) this.#known = null;
       throw error;
     }
+  }
+}
+
+/** What a promise resolves to, if it does so in time. */
+async function within(limit, promise) {
+  let timer;
+  const late = new Promise((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error('no token in time')), limit);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
