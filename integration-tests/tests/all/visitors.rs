@@ -191,6 +191,16 @@ async fn an_erased_visitor_is_in_no_table_afterwards() {
     let visitor = Visitor::of(&t, &workflow, CANARY).await;
     leave_everything(&visitor).await;
     let other = Visitor::of(&t, &workflow, "another visitor").await;
+    let thread = format!("/api/workflows/{}/chat/threads/{}", workflow.id, visitor.thread);
+    let title = json!({"title": format!("{CANARY} by the owner")}).to_string();
+    let key = [("Content-Type", "application/json"), ("Idempotency-Key", "owner")];
+    for _ in 0..2 {
+        let renamed = t.send("PATCH", &thread, &key, &title).await;
+        assert_eq!(
+            (renamed.status, renamed.value()["title"].clone()),
+            (200, json!(format!("{CANARY} by the owner")))
+        );
+    }
     // A turn executes.
     let mut slow = visitor.open(&format!("slow {CANARY}")).await;
     t.while_time_passes(slow.until("You said")).await;

@@ -152,7 +152,7 @@ impl Reply {
         Self { status: StatusCode::NO_CONTENT, body: String::new(), secret: false }
     }
 
-    /// The body holds a secret: it is not stored as it is, for a retry either.
+    /// The body holds a secret or a visitor's content: it is stored sealed for a retry.
     pub(super) fn secret(self) -> Self {
         Self { secret: true, ..self }
     }
