@@ -214,6 +214,25 @@ test('a call that was found pending, or comes in a turn that was joined, is not 
   assert.equal(calls.length, 0);
 });
 
+test('an effect is told once: in the turn that this page started, and not in one that was joined', async () => {
+  const effects = [];
+  const effect = { type: 'client_effect', name: 'light', data: { on: true } };
+  const of = (events) => {
+    const api = {
+      begin: async () => ended('s1', created, done(user('msg_1')), ...events, done(reply('msg_2'))),
+      running: async () => (events.joined === undefined ? ((events.joined = 1), ended('s5', done(user('msg_1')), ...events)) : null),
+      ask: async (type) => (type === 'items.list' ? { data: [user('msg_1')], has_more: false } : THREAD),
+      stream: async () => null,
+    };
+    return new Session(api, () => {}, () => {}, ({ name }) => effects.push(name));
+  };
+  await of([effect]).open('thr_1');
+  assert.deepEqual(effects, []);
+  await of([effect]).say('Hi');
+  for (let n = 0; n < 100 && effects.length < 1; n += 1) await pause();
+  assert.deepEqual(effects, ['light']);
+});
+
 test('the output of a call that is not the last item is not sent', async () => {
   const { session, sent } = await begun([ended('s2', done(user('msg_3')), done(reply('msg_4')))], WITH_CALL);
   await session.say('Never mind');

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{address, messages, replied, say};
 
-/// A widget that shows its options, loads a part and a frame of its CDN, and says things with the page's `fetch`.
+/// A widget that shows its options and says things with the page's `fetch`.
 const WIDGET: &str = "
 customElements.define('openai-chatkit', class extends HTMLElement {
   setOptions(options) { this.options = options; }
@@ -41,7 +41,7 @@ async fn the_hosted_widget_has_its_page_and_policy() {
         format!("script-src 'self' {origin};"),
         format!("frame-src {origin};"),
         "connect-src 'self';".to_owned(),
-        format!("img-src 'self' data: {origin};"),
+        format!("img-src 'self' data: https: {origin};"),
         "frame-ancestors 'none'".to_owned(),
     ] {
         assert!(policy.contains(&part), "{part} in {policy}");
@@ -60,13 +60,16 @@ async fn the_hosted_widget_has_its_page_and_policy() {
     let said = browser.js_async("return await document.querySelector('openai-chatkit').say('hello')").await;
     assert!(said.as_str().unwrap().contains("thread.item.done"), "{said}");
     assert_eq!(t.scalar("SELECT workflow_id::text FROM threads").await, workflow.id);
-    // Scripts of the CDN run, others do not.
+    // Scripts of the CDN run, those of another origin do not.
+    let other = Cdn::start("window.evil = true;").await;
     let runs = format!(
         "const script = (src) => new Promise((done) => {{ const tag = document.createElement('script');
            Object.assign(tag, {{ src, onload: () => done(true), onerror: () => done(false) }}); document.head.append(tag); }});
-         return [await script('{origin}/another.js').catch(() => 'thrown'), await script('http://127.0.0.1:1/evil.js')];"
+         return [await script('{origin}/another.js'), await script('{}/evil.js')];",
+        other.base_url()
     );
-    assert_eq!(browser.js_async(&runs).await[1], false);
+    assert_eq!(browser.js_async(&runs).await, json!([true, false]));
+    assert!(other.requests().is_empty(), "the policy refuses it before any request");
     assert!(cdn.requests().iter().any(|head| head.starts_with("GET /another.js")), "a part of the widget");
 }
 

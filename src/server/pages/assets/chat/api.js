@@ -123,7 +123,7 @@ export class Api {
     const send = (headers) => postFile(url, file, { onProgress, signal, headers, credentials: this.credentials });
     let token = await this.#token();
     let answer = await send(authorization(token));
-    if (answer?.status === 401 && token !== null) {
+    if (token !== null && answer?.status === 401 && refusal(answer).code === 'chat.session_invalid') {
       token = await this.#token(token);
       answer = await send(authorization(token));
     }

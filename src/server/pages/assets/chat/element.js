@@ -13,7 +13,7 @@ import { Drafts } from './questions.js';
 import { Session } from './session.js';
 import { Threads } from './threads.js';
 import { ToolRunner } from './tools.js';
-import { downloaded, erased } from './visitor_data.js';
+import { eraseData, exportFile } from './visitor_data.js';
 import { plain } from './words.js';
 import { accountView } from './view/account.js';
 import { Attach } from './view/attachments/attach.js';
@@ -271,55 +271,52 @@ class CallboardChat extends HTMLElement {
     this.memory.clear();
   }
 
-  async #export() {
+  #export() {
     const { thread } = this.session.state;
-    if (thread === null || this.isExporting) return;
-    this.isExporting = true;
-    this.#drawer(false);
-    this.status.tell('Exporting …');
-    try {
+    if (thread === null) return;
+    const request = async () => {
       download(await exported(this.api, thread));
-      this.status.tell('The conversation was exported.');
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      this.status.tell(`The conversation was not exported. ${plain(error)}`);
-    } finally {
-      this.isExporting = false;
-    }
+      return 'The conversation was exported.';
+    };
+    this.#forData(request, { progress: 'Exporting …', failure: 'The conversation was not exported.' });
   }
 
-  async #downloadAll() {
-    this.#drawer(false);
-    this.status.tell('Downloading …');
-    const said = await this.#asked(async () => {
-      const file = await downloaded(this.api, this.workflow.name);
-      if (file === null) return 'The download broke off. Try again.';
+  #downloadAll() {
+    const request = async () => {
+      const file = await exportFile(this.api, this.workflow.name);
+      if (file === null) return 'The download was interrupted. Try again.';
       download(file);
       return 'Your data was downloaded.';
-    }, 'Your data was not downloaded.');
-    this.status.tell(said);
+    };
+    this.#forData(request, { progress: 'Downloading …', failure: 'Your data was not downloaded.' });
   }
 
-  async #eraseAll() {
-    this.#drawer(false);
-    this.status.tell('Erasing …');
-    const said = await this.#asked(async () => {
-      const complete = await erased(this.api);
+  #eraseAll() {
+    const request = async () => {
+      const isComplete = await eraseData(this.api);
       this.memory.clear();
+      this.composer.value = '';
+      this.attach?.clear();
       this.#begin(null, true);
       await this.#refreshThreads();
-      return complete ? 'Your data was erased.' : 'Your data is being erased.';
-    }, 'Your data was not erased.');
-    this.status.tell(said);
+      return isComplete ? 'Your data was erased.' : 'Your data is being erased.';
+    };
+    this.#forData(request, { progress: 'Erasing …', failure: 'Your data was not erased.' });
   }
 
-  /** What is said of a request about the visitor's data. */
-  async #asked(request, failure) {
+  /** One request at a time for the visitor's data; its result is shown. */
+  async #forData(request, { progress, failure }) {
+    if (this.isBusyWithData) return;
+    this.isBusyWithData = true;
+    this.#drawer(false);
+    this.status.tell(progress);
     try {
-      return await request();
+      this.status.tell(await request());
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return `${failure} ${plain(error)}`;
+      this.status.tell(`${failure} ${plain(error)}`);
+    } finally {
+      this.isBusyWithData = false;
     }
   }
 

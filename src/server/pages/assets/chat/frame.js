@@ -12,12 +12,12 @@ const EVENTS = ['callboard-action', 'callboard-effect'];
 
 /** Asks the page around the frame, and waits for the answer. */
 class Host {
-  #asked = new Map();
+  #pending = new Map();
   #next = 0;
 
   constructor(port) {
     this.port = port;
-    port.onmessage = ({ data }) => this.#told(data);
+    port.onmessage = ({ data }) => this.#receive(data);
   }
 
   /** @param {(set: {tools: boolean}) => void} onSet the page has changed what it offers */
@@ -41,20 +41,23 @@ class Host {
     this.#next += 1;
     const id = this.#next;
     this.port.postMessage({ ...question, id });
-    return new Promise((resolve, reject) => this.#asked.set(id, { resolve, reject }));
+    return new Promise((resolve, reject) => this.#pending.set(id, { resolve, reject }));
   }
 
-  #told({ id, value, error, set }) {
+  #receive({ id, value, error, set }) {
     if (set) return this.onSet?.(set);
-    const asked = this.#asked.get(id);
-    this.#asked.delete(id);
-    if (error === undefined) asked?.resolve(value);
-    else asked?.reject(new Error(error));
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (error === undefined) pending?.resolve(value);
+    else pending?.reject(new Error(error));
   }
 }
 
 /** Shows the chat, or why there is none. */
 class Frame {
+  /** Waits for the visitor, who signs in elsewhere. */
+  #returning = null;
+
   constructor(host, origin, { workflow, tokens, tools }) {
     this.host = host;
     this.origin = origin;
@@ -68,6 +71,7 @@ class Frame {
   }
 
   async open() {
+    this.#returning?.abort();
     this.#note('The chat is loading …');
     try {
       const record = await this.api.record();
@@ -77,6 +81,7 @@ class Frame {
       this.#show(record);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
+      this.host.tell('callboard-error', { message: plain(error) });
       if (error.code === 'chat.login_required') this.#signIn();
       else this.#note(plain(error), h('button', { type: 'button', class: 'button', onclick: () => this.open() }, 'Try again'));
     }
@@ -104,10 +109,14 @@ class Frame {
   #signIn() {
     const href = new URL(`./${this.workflow}`, location.href).href;
     // A click in the frame focuses it, too.
-    const onclick = () => addEventListener('focus', () => this.open(), { once: true });
+    const onclick = () => {
+      this.#returning?.abort();
+      this.#returning = new AbortController();
+      addEventListener('focus', () => this.open(), { once: true, signal: this.#returning.signal });
+    };
     const link = { class: 'button', href, target: '_blank', rel: 'noopener' };
     if (this.hasCookies) this.#note('Sign in to use this chat.', h('a', { ...link, onclick }, 'Sign in'));
-    else this.#note('This chat requires a login, which it cannot have on this page.', h('a', link, 'Open it in a window of its own'));
+    else this.#note('You cannot sign in to this chat on this page.', h('a', link, 'Open the chat in a new window'));
   }
 
   #note(text, ...more) {
@@ -124,6 +133,6 @@ function start(event) {
   new Frame(new Host(event.ports[0]), event.origin, event.data).open();
 }
 
-// Who may be around this page its policy says. It tells nothing before it is asked.
+// The policy of this page limits who may embed it. It sends only a greeting until the page around it answers.
 addEventListener('message', start);
 parent.postMessage({ callboard: 'hello' }, '*');

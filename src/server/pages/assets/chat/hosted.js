@@ -2,7 +2,7 @@
 
 const BASE = new URL('../../', import.meta.url);
 /** How long the script of the widget may take, in ms. */
-const PATIENCE = 5000;
+const WIDGET_TIMEOUT = 5000;
 
 const { body } = document;
 const workflow = JSON.parse(body.dataset.workflow);
@@ -57,14 +57,19 @@ async function showOwn() {
       link.onerror = resolve;
     });
   });
-  await Promise.all([import('./element.js'), ...loads]);
+  try {
+    await Promise.all([import('./element.js'), ...loads]);
+  } catch (error) {
+    document.querySelector('.page-note').textContent = 'The chat cannot be loaded. Load this page again.';
+    throw error;
+  }
   const chat = document.createElement('callboard-chat');
   chat.setAttribute('workflow', body.dataset.workflow);
   if (body.dataset.user) chat.setAttribute('signed-in-as', body.dataset.user);
   body.replaceChildren(chat);
 }
 
-const late = new Promise((resolve) => setTimeout(resolve, PATIENCE, 'late'));
+const late = new Promise((resolve) => setTimeout(resolve, WIDGET_TIMEOUT, 'late'));
 const came = await Promise.race([customElements.whenDefined('openai-chatkit'), late]);
 if (came === 'late') await showOwn();
 else showWidget();

@@ -310,7 +310,8 @@ export class Session {
     if (event.type === 'thread.item.done') turn.call = event.item.type === 'client_tool_call' ? event.item.id : null;
     // A retry would answer the last message again, not repeat the action.
     const cannotRepeat = turn.kind === 'action' && event.type === 'error';
-    if (event.type === 'client_effect') this.onEffect({ name: event.name, data: event.data ?? {} });
+    // A joined stream begins with what another tab, or this one before it was loaded again, has received.
+    if (event.type === 'client_effect' && turn.kind !== 'joined') this.onEffect({ name: event.name, data: event.data ?? {} });
     this.#set(conversation.apply(this.state, cannotRepeat ? { ...event, allow_retry: false } : event));
     if (this.state.phase !== 'parked') return;
     turn.settle(null);

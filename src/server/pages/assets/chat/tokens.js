@@ -1,9 +1,9 @@
 // Session tokens that the page around the chat provides.
 
 /** A token is replaced so long before its end, in ms. */
-const EARLY = 30_000;
+const RENEW_BEFORE = 30_000;
 /** How long a page has to provide a token, in ms. Requests that share one must not wait forever for it. */
-const LIMIT = 30_000;
+const TOKEN_TIMEOUT = 30_000;
 
 /**
  * @typedef {object} Known a token, or one that is on its way
@@ -22,7 +22,7 @@ export class Tokens {
    * @param {() => number} now in ms
    * @param {number} limit how long `get` may take, in ms
    */
-  constructor(get, now = Date.now, limit = LIMIT) {
+  constructor(get, now = Date.now, limit = TOKEN_TIMEOUT) {
     this.get = get;
     this.now = now;
     this.limit = limit;
@@ -35,7 +35,7 @@ export class Tokens {
    */
   token(refused = null) {
     const known = this.#known;
-    const isGood = known !== null && (known.value === undefined || (known.value !== refused && this.now() < known.ends - EARLY));
+    const isGood = known !== null && (known.value === undefined || (known.value !== refused && this.now() < known.ends - RENEW_BEFORE));
     return isGood ? known.promise : this.#fresh();
   }
 

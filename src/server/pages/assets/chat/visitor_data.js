@@ -4,10 +4,10 @@
  * Reads the export of the service.
  * @param {import('./api.js').Api} api
  * @param {string} name the chat's
- * @returns {Promise<{name: string, text: string, type: string} | null>} lines of JSON; null if the export broke off
+ * @returns {Promise<{name: string, text: string, type: string} | null>} lines of JSON; null if the export was interrupted
  * @throws {import('./api.js').ApiError} if there is none
  */
-export async function downloaded(api, name) {
+export async function exportFile(api, name) {
   const text = await api.exportAll();
   return isComplete(text) ? { name: `${name}.ndjson`, text, type: 'application/x-ndjson' } : null;
 }
@@ -22,12 +22,12 @@ export function isComplete(text) {
 }
 
 /**
- * Erases everything, once: what is said afterwards is not erased.
+ * Erases everything with one request: a later one would erase what is written after the first.
  * @param {import('./api.js').Api} api
  * @returns {Promise<boolean>} whether nothing is left; the service completes what is left
  * @throws {import('./api.js').ApiError} if it was not accepted
  */
-export async function erased(api) {
+export async function eraseData(api) {
   const { status } = await api.eraseAll();
   return status !== 'erasing';
 }

@@ -7,7 +7,7 @@ const WORDS = {
   'chat.login_required': 'You are not signed in. Reload the page to sign in.',
   'chat.session_invalid': 'You are no longer signed in.',
   'chat.visitor_unknown': 'This browser sends no cookies to the chat, so the chat does not know who you are.',
-  'chat.token_missing': 'The page did not give access to this chat. Reload it.',
+  'chat.token_missing': 'This page did not provide a session token. Reload the page.',
   'workflow.no_version': 'This chat is not ready yet: its workflow has no version.',
   'thread.not_found': 'This conversation no longer exists.',
   'item.not_found': 'This part of the conversation no longer exists.',

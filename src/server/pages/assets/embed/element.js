@@ -6,7 +6,7 @@
 
 (() => {
   /** How long the frame has to say that it is there, once something is loaded, in ms. */
-  const HELLO = 10_000;
+  const HELLO_TIMEOUT = 10_000;
   const REFUSED = 'The chat cannot be shown here. The service has to list the origin of this page in SERVICE_CORS_ALLOW_ORIGINS.';
   const script = document.currentScript?.src;
   /** Three folders above `/api/chat/assets/element.js`: the service may stand below a path of its own. */
@@ -22,9 +22,13 @@
     }
   }
 
-  /** What a tool returns, as JSON has it; nothing is an empty object. */
-  function asJson(value) {
-    return JSON.parse(JSON.stringify(value === undefined ? {} : value) ?? 'null');
+  /** What JSON keeps of the handler's result, as in `chat/tools.js`; this script is loaded alone and imports nothing. */
+  async function resultOf(handler, call) {
+    if (handler === null) throw new Error('The page has no handler for client tools.');
+    const result = await handler(call);
+    const text = JSON.stringify(result === undefined ? {} : result);
+    if (text === undefined) throw new Error('The result of the handler is not JSON.');
+    return JSON.parse(text);
   }
 
   class CallboardChat extends HTMLElement {
@@ -116,7 +120,7 @@
     }
 
     #loaded() {
-      if (this.#port === null) this.#hello = setTimeout(() => this.#fail(REFUSED), HELLO);
+      if (this.#port === null) this.#hello = setTimeout(() => this.#fail(REFUSED), HELLO_TIMEOUT);
     }
 
     #close() {
@@ -148,7 +152,7 @@
         return;
       }
       try {
-        const value = ask === 'token' ? await this.#getToken?.() : asJson(await this.#onClientTool?.(call));
+        const value = ask === 'token' ? await this.#getToken?.() : await resultOf(this.#onClientTool, call);
         port.postMessage({ id, value });
       } catch (error) {
         // The frame only needs to know that it failed; the page knows why.
@@ -160,6 +164,7 @@
     #fail(message) {
       this.#close();
       const note = document.createElement('p');
+      note.setAttribute('role', 'alert');
       note.textContent = message;
       this.replaceChildren(note);
       console.error(`callboard-chat: ${message}`);

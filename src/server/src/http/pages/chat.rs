@@ -48,9 +48,8 @@ pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) ->
     let named = user.is_some();
     let config = &app.config().chat;
     let domain_key = config.domain_key.as_deref();
-    let template = if domain_key.is_some() { "widget.html" } else { "chat.html" };
     let filling = context! { record, name, description, share_url, user, domain_key, styles => STYLES };
-    let mut page = html::page(StatusCode::OK, template, filling)?;
+    let mut page = html::page(StatusCode::OK, "chat.html", filling)?;
     let cdn = domain_key.map(|_| config.cdn_base_url.origin());
     match &cdn {
         Some(cdn) => html::allow_widget(&mut page, cdn),

@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use config::AllowOrigins;
 use minijinja::context;
 
-use super::html::{self, Around};
+use super::html::{self, FrameAncestors};
 use super::{assets, chat};
 use crate::http::error::ApiResult;
 use crate::http::guard::Anyone;
@@ -15,16 +15,16 @@ pub(super) async fn element(_app: Anyone, request: HttpRequest) -> ApiResult<Htt
     assets::for_any_site("embed/element.js", &request)
 }
 
-/// The page in the frame. It is the same for every workflow: which one it shows, the page around it says.
+/// The page in the frame. It is the same for every workflow: the page around it selects the workflow.
 pub(super) async fn page(app: Anyone) -> ApiResult<HttpResponse> {
     let origins = &app.config().http.allow_origins;
-    // Where every page may be around it, no page gets what a cookie is worth.
-    let (around, cookies) = match origins {
-        AllowOrigins::Any => (Around::Anyone, false),
-        AllowOrigins::List(origins) => (Around::Origins(origins), true),
+    // If any site may embed the page, the page uses no cookies: no site can use those of a visitor by clickjacking.
+    let (ancestors, cookies) = match origins {
+        AllowOrigins::Any => (FrameAncestors::Anyone, false),
+        AllowOrigins::List(origins) => (FrameAncestors::Origins(origins), true),
     };
     let mut page = html::page(StatusCode::OK, "embed.html", context! { cookies, styles => chat::STYLES })?;
-    html::allow_frames(&mut page, &around);
+    html::allow_frames(&mut page, &ancestors);
     html::allow_microphone(&mut page, None);
     Ok(page)
 }

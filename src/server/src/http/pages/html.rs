@@ -12,25 +12,31 @@ use wire::ErrorCode;
 use super::assets;
 use crate::http::error::{ApiError, ApiResult};
 
-/// Nothing but our own files, no frame around it, and no text becomes code or markup.
-fn policy(images: &str) -> String {
+/// Nothing but our own files, no frame around it but those of `ancestors`, and no text becomes code or markup.
+fn policy(images: &str, ancestors: &str) -> String {
     format!(
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; connect-src 'self'; \
-         base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}; \
          require-trusted-types-for 'script'; trusted-types 'none'"
     )
 }
 
-/// Who may have one of our pages in a frame.
-pub(super) enum Around<'a> {
+/// Who may embed one of our pages in a frame.
+pub(super) enum FrameAncestors<'a> {
     /// Pages of these origins.
     Origins(&'a [String]),
     /// Every page.
     Anyone,
 }
 
-/// What no page of ours asks for.
-const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=()";
+/// Images of the page's own host and of others, which widgets name.
+const ALL_IMAGES: &str = "'self' data: https:";
+
+/// What a page may use of the device: at most the microphone, in frames of these origins.
+fn permissions(microphone: &str) -> String {
+    format!("camera=(), microphone=({microphone}), geolocation=(), payment=(), usb=()")
+}
+
 /// Fills a template of `src/server/pages`; what it is filled with is escaped.
 pub(super) fn page(status: StatusCode, name: &str, filling: Value) -> ApiResult<HttpResponse> {
     let missing = || ApiError::new(ErrorCode::Internal).with_cause(format!("no template {name}"));
@@ -42,9 +48,9 @@ pub(super) fn page(status: StatusCode, name: &str, filling: Value) -> ApiResult<
     Ok(HttpResponse::build(status)
         .insert_header((CONTENT_TYPE, "text/html; charset=utf-8"))
         .insert_header((CACHE_CONTROL, "no-cache"))
-        .insert_header((CONTENT_SECURITY_POLICY, policy("'self'")))
+        .insert_header((CONTENT_SECURITY_POLICY, policy("'self'", "'none'")))
         .insert_header(("Cross-Origin-Opener-Policy", "same-origin"))
-        .insert_header(("Permissions-Policy", PERMISSIONS))
+        .insert_header(("Permissions-Policy", permissions("")))
         .insert_header(("Referrer-Policy", "no-referrer"))
         .insert_header(("X-Content-Type-Options", "nosniff"))
         .insert_header(("X-Frame-Options", "DENY"))
@@ -54,33 +60,25 @@ pub(super) fn page(status: StatusCode, name: &str, filling: Value) -> ApiResult<
 /// Allows images of other hosts, which widgets name. The page refuses those that its thread does not allow; text of a model never
 /// becomes an image.
 pub(super) fn allow_images(page: &mut HttpResponse) {
-    if let Ok(policy) = HeaderValue::from_str(&policy("'self' data: https:")) {
-        page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
-    }
+    set(page, CONTENT_SECURITY_POLICY, &policy(ALL_IMAGES, "'none'"));
 }
 
-/// Allows the hosted widget, whose script loads more of its CDN and stands in a frame of it.
+/// Allows the hosted widget, or the built-in chat in its place; the widget's script loads more from its CDN and opens a frame of the CDN.
 pub(super) fn allow_widget(page: &mut HttpResponse, cdn: &str) {
     let policy = format!(
-        "default-src 'none'; script-src 'self' {cdn}; frame-src {cdn}; connect-src 'self'; img-src 'self' data: {cdn}; \
+        "default-src 'none'; script-src 'self' {cdn}; frame-src {cdn}; connect-src 'self'; img-src {ALL_IMAGES} {cdn}; \
          style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
-    }
+    set(page, CONTENT_SECURITY_POLICY, &policy);
 }
 
 /// Allows frames around the page, besides our own pages.
-pub(super) fn allow_frames(page: &mut HttpResponse, around: &Around<'_>) {
-    let around = match around {
-        Around::Origins(origins) => format!("'self' {}", origins.join(" ")),
-        Around::Anyone => "*".to_owned(),
+pub(super) fn allow_frames(page: &mut HttpResponse, allowed: &FrameAncestors<'_>) {
+    let ancestors = match allowed {
+        FrameAncestors::Origins(origins) => format!("'self' {}", origins.join(" ")),
+        FrameAncestors::Anyone => "*".to_owned(),
     };
-    let policy =
-        policy("'self' data: https:").replace("frame-ancestors 'none'", &format!("frame-ancestors {around}"));
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
-    }
+    set(page, CONTENT_SECURITY_POLICY, &policy(ALL_IMAGES, &ancestors));
     page.headers_mut().remove("x-frame-options");
     page.headers_mut().remove("cross-origin-opener-policy");
 }
@@ -88,9 +86,13 @@ pub(super) fn allow_frames(page: &mut HttpResponse, around: &Around<'_>) {
 /// Allows the microphone, for dictation; `frame`: in a frame of this origin, too.
 pub(super) fn allow_microphone(page: &mut HttpResponse, frame: Option<&str>) {
     let frame = frame.map(|origin| format!(" \"{origin}\"")).unwrap_or_default();
-    let policy = PERMISSIONS.replace("microphone=()", &format!("microphone=(self{frame})"));
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        page.headers_mut().insert(HeaderName::from_static("permissions-policy"), policy);
+    set(page, HeaderName::from_static("permissions-policy"), &permissions(&format!("self{frame}")));
+}
+
+/// A value that no header can have leaves the stricter one.
+fn set(page: &mut HttpResponse, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        page.headers_mut().insert(name, value);
     }
 }
 

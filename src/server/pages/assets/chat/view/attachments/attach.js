@@ -17,14 +17,12 @@ export class Attach {
    */
   constructor({ api, tell, onChange, accepts }) {
     this.tell = tell;
+    this.onChange = onChange;
     this.uploads = new Uploads({
       send: (file, how) => api.upload(file, how),
       // The service deletes attachments that are not sent after a day.
       discard: (id) => api.ask('attachments.delete', { attachment_id: id }).catch(() => {}),
-      onChange: () => {
-        this.tray.show(this.uploads);
-        onChange();
-      },
+      onChange: () => this.#changed(),
     });
     this.tray = new Tray({
       onRemove: (key) => this.uploads.remove(key),
@@ -56,6 +54,17 @@ export class Attach {
   take() {
     this.tray.sent();
     return this.uploads.take();
+  }
+
+  /** Removes all files; the service has erased them. */
+  clear() {
+    this.uploads.end();
+    this.#changed();
+  }
+
+  #changed() {
+    this.tray.show(this.uploads);
+    this.onChange();
   }
 
   enable(enabled) {
