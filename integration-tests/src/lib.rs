@@ -13,7 +13,6 @@
 mod answer;
 mod balancer;
 mod bearer;
-mod beside;
 mod browser;
 mod cable;
 mod cdn;
@@ -27,6 +26,7 @@ mod process;
 mod provider;
 mod raw;
 mod rows;
+mod second_instance;
 mod service;
 mod socket;
 mod tidy;

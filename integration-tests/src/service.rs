@@ -12,8 +12,8 @@ use server::Load;
 use store::testing::TestDatabase;
 use tempfile::TempDir;
 
-use crate::beside::Beside;
 use crate::process::{Process, Stopping};
+use crate::second_instance::SecondInstance;
 use crate::{BOOTSTRAP, Bearer, Raw, RawAnswer, WorkflowBuilder, described, pause, until, within};
 
 /// How a test's service is configured.
@@ -81,7 +81,7 @@ impl Builder {
         }
         let process = Process::start(&variables, self.clock.clone()).await?;
         variables.insert("SERVICE_PORT".to_owned(), process.address.port().to_string());
-        let beside = Beside::if_wanted(&variables, self.clock.clone(), process.address).await?;
+        let beside = SecondInstance::if_configured(&variables, self.clock.clone(), process.address).await?;
         let address = beside.as_ref().map_or(process.address, |beside| beside.address());
         let base = format!("http://{address}");
         let client = Client::builder(&base).observer(described::check).build().expect("an address");
@@ -104,7 +104,7 @@ impl Builder {
 /// Dropping it stops it in order, and asserts that nothing is left undone.
 pub struct TestService {
     process: Option<Process>,
-    beside: Option<Beside>,
+    beside: Option<SecondInstance>,
     client: Client,
     variables: BTreeMap<String, String>,
     clock: Option<ManualClock>,

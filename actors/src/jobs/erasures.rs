@@ -10,8 +10,8 @@ use crate::kinds::turn::chat::Chat;
 use crate::run::SharedPorts;
 use crate::runtime::ActorKind;
 
-/// How long a round stays with one visitor: another one is not to wait for a turn that does not end.
-const TURN: Duration = Duration::from_secs(10);
+/// Time limit for one visitor in a round, so that a turn that does not end does not delay other visitors.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// The rounds over erasures.
 pub(crate) struct ErasureRounds {
@@ -27,7 +27,7 @@ impl ErasureRounds {
         let SharedPorts { store, clock, .. } = &*self.chat.ports;
         for erasure in store.open_erasures().await? {
             let workflow = erasure.visitor.workflow;
-            match kernel::timeout(&**clock, TURN, self.chat.erase(&erasure)).await {
+            match kernel::timeout(&**clock, LIMIT, self.chat.erase(&erasure)).await {
                 Some(Ok(())) => tracing::info!(%workflow, "erased a visitor's data"),
                 Some(Err(error)) => tracing::warn!(%error, %workflow, "failed to erase a visitor's data"),
                 None => {}

@@ -34,7 +34,7 @@ impl QuestionRounds {
     async fn poll(&self) -> Result<(), StoreError> {
         let SharedPorts { store, clock, .. } = &*self.ports;
         for question in store.expired_questions().await? {
-            // One that cannot be read does not keep the others waiting.
+            // A failure does not block the other questions.
             if let Err(error) = self.expire(&question).await {
                 tracing::warn!(%error, item = %question.id.wire("item"), "failed to end a question that has expired");
             }

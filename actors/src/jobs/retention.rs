@@ -44,7 +44,7 @@ impl Retention {
             tracing::info!("the clock was set ahead; nothing is deleted by its age for a day");
             return;
         }
-        // One that fails is no reason to leave the others.
+        // A failure does not skip the other workflows.
         let forgotten = [
             self.store.forget_old_leases().await.map(drop),
             self.forget_by_age().await,
@@ -125,10 +125,10 @@ impl Retention {
         Ok(())
     }
 
-    /// What workflows keep for a time only.
+    /// Applies `retention_days` of each workflow.
     async fn forget_chats(&self) -> Result<(), StoreError> {
         for kept in self.store.chat_retentions().await? {
-            // One that fails is no reason to leave the others.
+            // A failure does not skip the other workflows.
             if let Err(error) = self.forget_chats_of(&kept).await {
                 tracing::warn!(%error, workflow = %kept.workflow, "failed to delete old chats");
             }
@@ -142,7 +142,7 @@ impl Retention {
             while store.erase_contents(workflow, now - CONTENT_USE).await? {
                 self.clock.sleep(DELETE_PAUSE).await;
             }
-            // What was on its way when its thread was erased.
+            // Content that was stored after its thread was erased.
             while store.erase_late_contents(workflow, now - GRACE * 2).await? {
                 self.clock.sleep(DELETE_PAUSE).await;
             }

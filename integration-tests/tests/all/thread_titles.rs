@@ -65,7 +65,7 @@ async fn a_title_that_comes_after_the_turn_is_stored() {
 }
 
 #[tokio::test]
-async fn a_title_of_the_visitor_or_the_workflow_is_not_overwritten() {
+async fn a_title_of_the_visitor_is_not_overwritten() {
     let model = Endpoint::holding().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
     let workflow = titled_by(&t, json!({"model": "openai/gpt-4.1-mini"}), slow()).await;
@@ -84,16 +84,20 @@ async fn a_title_of_the_visitor_or_the_workflow_is_not_overwritten() {
 }
 
 #[tokio::test]
-async fn without_a_model_or_a_budget_the_first_words_stay() {
+async fn if_the_model_fails_the_first_words_stay() {
     let t = TestService::start().await;
     let words = titled_by(&t, json!("words"), slow()).await;
     t.chat(&chat::create(&words, "quick words")).await;
     assert_eq!(stored(&t).await, "quick words");
-    // No endpoint is configured.
+    // Nothing listens there.
     let broken =
         titled_by(&t, json!({"model": "openai/x", "base_url": "http://127.0.0.1:9/v1"}), slow()).await;
     let answer = t.chat(&chat::create(&broken, "no model")).await;
     assert_eq!((titles(&answer).len(), stored(&t).await.as_str()), (1, "no model"));
+}
+
+#[tokio::test]
+async fn a_spent_budget_refuses_the_message_before_a_title_is_generated() {
     let model = Endpoint::quick().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
     let said = json!({"name": "said", "type": "llm", "model": "openai/x", "user": "hi", "max_tokens": 1, "stream": true});

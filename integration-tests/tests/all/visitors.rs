@@ -232,6 +232,47 @@ async fn an_erased_visitor_is_in_no_table_afterwards() {
 }
 
 #[tokio::test]
+async fn files_without_a_workflow_are_in_no_export() {
+    let t = TestService::start().await;
+    let workflow = published(&t).await;
+    let visitor = Visitor::of(&t, &workflow, "hello").await;
+    let file = form("elsewhere.txt", CANARY.as_bytes());
+    let uploaded = visitor.send("POST", "/api/chat/upload", &form_type(), file).await;
+    assert_eq!(uploaded.status, 200, "{}", uploaded.text());
+    assert_eq!(t.scalar("SELECT count(*) FROM attachments WHERE workflow_id IS NULL").await, "1");
+    let owners = format!("/api/workflows/{}/chat/visitors/{}/export", workflow.id, visitor.name().await);
+    for export in [t.get(&owners).await, visitor.export().await] {
+        assert!(lines(&export).iter().all(|line| line["type"] != "attachment"), "{}", export.text());
+    }
+    let audit = t.scalar("SELECT reason FROM audit_log WHERE action = 'chat.visitor_exported'").await;
+    assert!(audit.starts_with("visitor "), "{audit}");
+    assert_eq!(visitor.erase().await.status, 200);
+    assert_eq!(t.scalar("SELECT count(*) FROM attachments").await, "1", "of another workflow, perhaps");
+}
+
+#[tokio::test]
+async fn feedback_after_the_request_of_an_erasure_stays() {
+    let t = TestService::start().await;
+    let workflow = published(&t).await;
+    let visitor = Visitor::of(&t, &workflow, "hello").await;
+    let other = Visitor::of(&t, &workflow, "hello").await;
+    let id = visitor.name().await.split_once(':').unwrap().1.to_owned();
+    let feedback = |at: &str, item: u8| {
+        format!(
+            "INSERT INTO item_feedback (id, thread_id, workflow_id, item_id, author_kind, author_id, kind, created_at)
+             SELECT gen_random_uuid(), thread_id, '{}', id, 'visitor', '{id}', 'positive', now() + interval '{at}'
+             FROM thread_items WHERE thread_id = '{}' ORDER BY id OFFSET {item} LIMIT 1",
+            workflow.id,
+            other.thread.strip_prefix("thr_").unwrap()
+        )
+    };
+    t.execute(&feedback("-1 minute", 0)).await;
+    t.execute(&feedback("1 hour", 1)).await;
+    assert_eq!(visitor.erase().await.status, 200);
+    assert_eq!(t.scalar("SELECT count(*) FROM item_feedback").await, "1");
+}
+
+#[tokio::test]
 async fn an_erasure_that_is_interrupted_is_completed() {
     let mut t = TestService::start().await;
     let workflow = published(&t).await;
@@ -375,7 +416,7 @@ async fn an_owner_lists_reads_and_changes_threads() {
         (format!("{base}/thr_0/items"), "404 thread.not_found"),
         (format!("{base}/thr_{}/items", "0".repeat(32)), "404 thread.not_found"),
         ("/api/workflows/none/chat/threads".to_owned(), "404 workflow.not_found"),
-        (format!("/api/workflows/{}/chat/visitors/x/export", workflow.id), "404 chat.visitor_unknown"),
+        (format!("/api/workflows/{}/chat/visitors/x/export", workflow.id), "404 chat.visitor_not_found"),
     ] {
         assert_eq!(t.get(&path).await.refusal(), refusal, "{path}");
     }

@@ -108,7 +108,7 @@ async fn a_script_is_revalidated_and_outlives_its_cdn_for_a_day() {
 }
 
 #[tokio::test]
-async fn callers_without_a_script_share_one_request() {
+async fn callers_without_a_script_share_requests() {
     let cdn = Cdn::start(SCRIPT).await;
     let t = service(&cdn).await;
     cdn.hangs(true);
@@ -136,7 +136,9 @@ async fn only_the_pinned_script_is_served() {
         .await;
     assert_eq!(get(&t, &[]).await.text(), SCRIPT);
     cdn.publish("let evil;");
+    t.advance(Duration::from_secs(1));
     assert_eq!(get(&t, &[]).await.text(), SCRIPT, "the pinned one of before");
+    assert_eq!(cdn.requests().len(), 2, "the other one was fetched");
     t.advance(Duration::from_secs(25 * 3_600));
     assert_eq!(get(&t, &[]).await.refusal(), "502 chat.widget_unavailable");
     cdn.publish(SCRIPT);

@@ -10,11 +10,11 @@ use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
 
-/// What visitors write is seen by those who may publish the chat.
+/// Checks that the caller may read, change and erase what visitors write: whoever may publish the chat may.
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`].
-pub fn check_sees(by: Requester<'_>, workspace: Uuid) -> Decision<()> {
+pub fn check_may_manage(by: Requester<'_>, workspace: Uuid) -> Decision<()> {
     if by.principal.may_publish_in(workspace) {
         return Ok(());
     }
@@ -37,13 +37,30 @@ pub async fn change_thread(
         return Err(Refusal::new(ErrorCode::ThreadNotFound));
     }
     let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
-    let status = status.map_or("title", ThreadStatus::as_str);
-    let reason = Some(format!("{thread} {status}"));
+    let title = title.map(|_| "title".to_owned());
+    let status = status.map(|status| format!("status {}", status.as_str()));
+    let changed: Vec<String> = title.into_iter().chain(status).collect();
+    let reason = Some(format!("{thread}: {}", changed.join(", ")));
     let entry = by.audit(AuditAction::ChatThreadChanged, target, Some(workflow.workspace_id), reason);
     Ok(changes.audit(&entry).await?)
 }
 
-/// Requests that a visitor's data is erased, for someone who may see it. Returns the request, and how many threads the visitor has.
+/// Records that a visitor's data is exported, for someone who may read it.
+///
+/// # Errors
+/// [`StoreError`] if the database does not answer.
+pub async fn export(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    workspace: Uuid,
+    visitor: &ChatVisitor,
+) -> Result<(), StoreError> {
+    let reason = Some(pseudonym(visitor));
+    let entry = by.audit(AuditAction::ChatVisitorExported, target(visitor), Some(workspace), reason);
+    changes.audit(&entry).await
+}
+
+/// Requests that a visitor's data is erased, for someone who may read it. Returns the request, and how many threads the visitor has.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -53,14 +70,13 @@ pub async fn erase(
     workspace: Uuid,
     visitor: &ChatVisitor,
 ) -> Result<(Erasure, u64), StoreError> {
-    let requested = changes.request_erasure(visitor).await?;
     let reason = Some(pseudonym(visitor));
     let entry = by.audit(AuditAction::ChatVisitorErased, target(visitor), Some(workspace), reason);
     changes.audit(&entry).await?;
-    Ok(requested)
+    changes.request_erasure(visitor).await
 }
 
-/// Requests that the data of the visitor who asks is erased. The audit trail learns neither who they are nor their address.
+/// Requests that the data of the visitor who asks is erased. The audit entry contains neither their id nor their address.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -70,7 +86,6 @@ pub async fn erase_own(
     visitor: &ChatVisitor,
     request_id: Option<&str>,
 ) -> Result<(Erasure, u64), StoreError> {
-    let requested = changes.request_erasure(visitor).await?;
     let entry = AuditEntry {
         actor: Actor::ANONYMOUS,
         action: AuditAction::ChatVisitorErased,
@@ -82,7 +97,7 @@ pub async fn erase_own(
         request_id: request_id.map(str::to_owned),
     };
     changes.audit(&entry).await?;
-    Ok(requested)
+    changes.request_erasure(visitor).await
 }
 
 fn target(visitor: &ChatVisitor) -> AuditTarget {

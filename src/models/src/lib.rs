@@ -146,6 +146,12 @@ pub const PRACTICE: &str = "practice";
 /// The names of all providers.
 pub const PROVIDERS: [&str; 4] = ["openai", "anthropic", "gemini", PRACTICE];
 
+/// Whether a text is `<provider>/<model>` with a known provider. Only a call shows if the endpoint has the model.
+#[must_use]
+pub fn is_model_name(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(provider, model)| PROVIDERS.contains(&provider) && !model.is_empty())
+}
+
 /// The providers there are, by the name that stands before the `/`. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Models {

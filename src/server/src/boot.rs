@@ -75,6 +75,9 @@ pub enum StartError {
         /// Why not, and what to change.
         reason: String,
     },
+    /// The client for requests to other services.
+    #[error("the HTTP client cannot be set up: {0}")]
+    HttpClient(String),
     /// The language models.
     #[error("the language models cannot be set up: {0}")]
     Models(String),
@@ -213,8 +216,8 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         clock: Arc::clone(&clock),
         tokens: Arc::clone(&tokens),
     });
-    let operator =
-        net::Client::operator(Arc::clone(&clock)).map_err(|error| StartError::Models(error.to_string()))?;
+    let operator = net::Client::operator(Arc::clone(&clock))
+        .map_err(|error| StartError::HttpClient(error.to_string()))?;
     let widget_script = WidgetScript::new(operator, &config.chat, Arc::clone(&clock));
     let app = App::new(AppParts {
         config: config.clone(),

@@ -11,14 +11,14 @@ use parking_lot::Mutex;
 use ring::digest::{SHA256, SHA384, digest};
 use tokio::task::JoinHandle;
 
-/// Where the script is below the address of the CDN.
+/// Path of the script on the CDN.
 const PATH: &str = "/deployments/chatkit/chatkit.js";
 /// How long a script is served that the CDN has not confirmed.
-const STALE: Duration = Duration::from_secs(24 * 3_600);
-/// How long the CDN is left alone after a failure.
-const RETRY: Duration = Duration::from_secs(10);
+const MAX_STALE: Duration = Duration::from_secs(24 * 3_600);
+/// Pause before the next request after a failure.
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
 /// Bytes of the longest script.
-const LONGEST: u64 = 5 << 20;
+const MAX_BYTES: u64 = 5 << 20;
 /// How long the CDN has for the head of an answer, and for all of it.
 const HEAD: Duration = Duration::from_secs(5);
 const TOTAL: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ pub(crate) struct Script {
     pub(crate) tag: String,
 }
 
-/// There is no script to serve.
+/// The script is not available.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NoScript(String);
@@ -81,7 +81,7 @@ impl WidgetScript {
     /// The script; one that the CDN has confirmed within the time to live, if the CDN answers.
     ///
     /// # Errors
-    /// [`NoScript`] if the CDN fails and there is none of the last day.
+    /// [`NoScript`] if the CDN fails and no script from the last 24 hours is cached.
     pub(crate) async fn get(&self) -> Result<Script, NoScript> {
         let inner = &self.inner;
         let begun = inner.clock.monotonic();
@@ -98,9 +98,7 @@ impl WidgetScript {
             _ => self.refreshed(begun).await.unwrap_or_else(|error| Err(NoScript(error.to_string()))),
         }
     }
-}
 
-impl WidgetScript {
     /// Asks the CDN on a task of its own: a caller who leaves does not end it for the others.
     fn refreshed(&self, begun: Duration) -> JoinHandle<Result<Script, NoScript>> {
         let script = self.clone();
@@ -110,7 +108,7 @@ impl WidgetScript {
 
 impl Inner {
     fn is_usable(&self, cached: &Cached, now: Duration) -> bool {
-        now.saturating_sub(cached.checked) < STALE.max(self.ttl)
+        now.saturating_sub(cached.checked) < MAX_STALE.max(self.ttl)
     }
 
     /// Asks the CDN, unless another caller has asked it since `begun`, or it failed a moment ago.
@@ -126,7 +124,7 @@ impl Inner {
             return Ok(cached.script.clone());
         }
         if let Some((at, error)) = failed
-            && now.saturating_sub(at) < RETRY
+            && now.saturating_sub(at) < RETRY_PAUSE
         {
             return usable.ok_or(error);
         }
@@ -151,7 +149,7 @@ impl Inner {
             total: Some(TOTAL),
             idle: TOTAL,
             rate: None,
-            body_bytes: LONGEST,
+            body_bytes: MAX_BYTES,
             redirects: 0,
             same_origin: true,
             ..Limits::default()
@@ -169,7 +167,7 @@ impl Inner {
                 Ok(Cached { checked: self.clock.monotonic(), ..cached })
             }
             (StatusCode::OK, _) => self.read(answer).await,
-            (status, _) => Err(NoScript(format!("the CDN answers {status}"))),
+            (status, _) => Err(NoScript(format!("the CDN returned {status}"))),
         }
     }
 
@@ -177,7 +175,9 @@ impl Inner {
         let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
         let kind = text("content-type").unwrap_or_default();
         if !is_script(kind) {
-            return Err(NoScript(format!("the CDN's file is of the type '{kind}' and no script")));
+            return Err(NoScript(format!(
+                "the CDN returned the media type '{kind}'; expected text/javascript"
+            )));
         }
         let validator = text("etag").map(str::to_owned);
         let bytes = answer.bytes().await.map_err(|error| NoScript(error.message))?;

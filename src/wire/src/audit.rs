@@ -55,6 +55,7 @@ audit_actions! {
     CredentialRotated, "credential.rotated", "The secret of a credential was replaced.";
     CredentialDeleted, "credential.deleted", "A credential was deleted.";
     VaultRotated, "vault.rotated", "Credentials were sealed again with the active vault key.";
+    ChatVisitorExported, "chat.visitor_exported", "The data of a chat's visitor was exported by a member or a token; the visitor is named by a digest.";
     ChatVisitorErased, "chat.visitor_erased", "The data of a chat's visitor was erased; the visitor is named by a digest.";
     ChatThreadChanged, "chat.thread_changed", "The title or the status of a chat's thread was changed.";
     WorkflowPublished, "workflow.published", "A workflow was published as a chat, or the login that its chat requires was changed.";

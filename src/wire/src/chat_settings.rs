@@ -108,10 +108,10 @@ pub enum TitleByWords {
     Words,
 }
 
-/// The model that writes titles.
+/// A model that a setting names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TitleModel {
+pub struct ModelBinding {
     /// `<provider>/<model>`.
     pub model: String,
     /// Name of the secret in the vault that is the endpoint's key.
@@ -120,6 +120,15 @@ pub struct TitleModel {
     /// Address of another endpoint than the operator's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
+}
+
+/// The model that writes titles.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TitleModel {
+    /// The model and its endpoint.
+    #[serde(flatten)]
+    pub binding: ModelBinding,
     /// What the model is to write, instead of a short title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
@@ -129,14 +138,9 @@ pub struct TitleModel {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TranscriptionSettings {
-    /// `<provider>/<model>`.
-    pub model: String,
-    /// Name of the secret in the vault that is the endpoint's key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub credential: Option<String>,
-    /// Address of another endpoint than the operator's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_url: Option<String>,
+    /// The model and its endpoint.
+    #[serde(flatten)]
+    pub binding: ModelBinding,
     /// The language that is spoken, such as `en`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,

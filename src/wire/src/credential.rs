@@ -111,7 +111,7 @@ pub struct Readiness {
     pub ready: bool,
     /// Names of credentials that it uses and the workspace does not have.
     pub missing_credentials: Vec<String>,
-    /// What may surprise, in sentences.
+    /// Warnings about the settings, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

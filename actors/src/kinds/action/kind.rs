@@ -51,7 +51,7 @@ impl Kind for ActionRuns {
     }
 
     fn account(&self, run: &Run<Self>) -> Option<BudgetAccount> {
-        Some(BudgetAccount::of_action(run.workflow, run.own.session.clone()?))
+        Some(BudgetAccount::without_turn(run.workflow, run.own.session.clone()?))
     }
 
     fn fresh(&self, run: &Run<Self>) -> Option<Widget> {

@@ -171,7 +171,8 @@ impl Kind for Turns {
         // The thread as it is by now: a node may have changed it, too.
         let _alone = writer.thread_change().await;
         if let Ok(Some(thread)) = ports.store.thread(run.own.thread).await {
-            writer.with_now(|events| events.event(ChatEvent::ThreadUpdated { thread: thread.into() }));
+            writer
+                .change_and_flush(|events| events.event(ChatEvent::ThreadUpdated { thread: thread.into() }));
         }
     }
 

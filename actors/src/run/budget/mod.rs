@@ -41,7 +41,7 @@ impl BudgetAccount {
         Self { workflow, session, is_turn: true, unrecorded: Arc::default() }
     }
 
-    pub(crate) fn of_action(workflow: Uuid, session: String) -> Self {
+    pub(crate) fn without_turn(workflow: Uuid, session: String) -> Self {
         Self { is_turn: false, ..Self::of_turn(workflow, session) }
     }
 

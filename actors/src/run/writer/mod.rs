@@ -155,13 +155,13 @@ impl<T: EventWriter> RunWriter<T> {
         change(&mut self.inner.state.lock().events)
     }
 
-    /// Held while the thread is changed or read to be announced.
+    /// Held while the thread is changed, or read for an event.
     pub(crate) async fn thread_change(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.inner.thread_change.lock().await
     }
 
-    /// Changes what will be told, and tells it now.
-    pub(crate) fn with_now(&self, change: impl FnOnce(&mut T)) {
+    /// Changes the events and sends them now.
+    pub(crate) fn change_and_flush(&self, change: impl FnOnce(&mut T)) {
         self.note(|events| {
             change(events);
             Urgency::Now

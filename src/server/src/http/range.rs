@@ -12,7 +12,7 @@ pub(super) enum Part {
     Whole,
     /// These bytes.
     Bytes(Range<usize>),
-    /// None that it has.
+    /// A range beyond the end.
     Outside,
 }
 

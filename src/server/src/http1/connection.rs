@@ -16,13 +16,13 @@ use super::framing::Framing;
 const REFUSED: u8 = 0;
 
 /// How long a client may read nothing of what is sent to it.
-const READS_NOTHING: Duration = Duration::from_secs(60);
+const WRITE_STALL_LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) struct Connection {
     stream: TcpStream,
     framing: Framing,
     refused: bool,
-    /// Runs while nothing more can be written.
+    /// The timer that runs while the socket accepts no bytes.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -45,7 +45,7 @@ impl Connection {
             self.stalled = None;
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(READS_NOTHING)));
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(WRITE_STALL_LIMIT)));
         ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }

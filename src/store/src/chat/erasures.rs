@@ -9,16 +9,15 @@ use uuid::Uuid;
 
 use super::owner::OwnerKind;
 use super::visitors::ChatVisitor;
-use crate::system::retention::{BLANK_RUNS, RUN_ROWS, THREAD_ROWS};
+use crate::system::retention::{CLEAR_RUN_CONTENT, RUN_ROWS, THREAD_AND_FEEDBACK_ROWS};
 use crate::{Changes, Store, StoreError};
 
 /// Threads of one part: each may have thousands of runs.
 const THREADS_PART: i64 = 3;
 /// Erasures that are continued in one round.
-const ROUND: i64 = 20;
-
-/// How long it is checked that nothing has come after its erasure.
-const CHECKED: TimeDelta = TimeDelta::hours(1);
+const ERASURES_PART: i64 = 20;
+/// How long a completed erasure is checked for data that was stored after it.
+const RECHECKED: TimeDelta = TimeDelta::hours(1);
 
 /// A request to erase the data of a visitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,13 +105,13 @@ impl Store {
                  AND t.owner_kind = e.owner_kind AND t.owner_id = e.owner_id AND t.created_at <= e.requested_at)
              ORDER BY random() LIMIT $1",
         )
-        .bind::<BigInt, _>(ROUND)
+        .bind::<BigInt, _>(ERASURES_PART)
         .load(&mut *self.connection().await?)
         .await?;
         rows.into_iter().map(Row::read).collect()
     }
 
-    /// Threads of a visitor that are not deleted, or have turns that have not ended.
+    /// Threads of a visitor that are not deleted, or have turns that have not ended; the former first.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -121,7 +120,7 @@ impl Store {
         let rows: Vec<ThreadRow> = diesel::sql_query(
             "SELECT id FROM threads t WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3 AND created_at <= $4
                  AND (deleted_at IS NULL OR EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL))
-             ORDER BY id LIMIT 100",
+             ORDER BY deleted_at NULLS FIRST, id LIMIT 100",
         )
         .bind::<SqlUuid, _>(visitor.workflow)
         .bind::<Text, _>(visitor.kind.as_str())
@@ -145,7 +144,7 @@ impl Store {
                  AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL)
                  LIMIT $4 FOR UPDATE SKIP LOCKED),
              old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUN_ROWS},
-             {BLANK_RUNS}, {THREAD_ROWS}
+             {CLEAR_RUN_CONTENT}, {THREAD_AND_FEEDBACK_ROWS}
              UPDATE threads t SET owner_id = NULL, title = NULL, status_reason = NULL, image_domains = NULL
                  FROM gone WHERE t.id = gone.id"
         );
@@ -218,7 +217,7 @@ impl Store {
                  calls = c.calls + excluded.calls, input_tokens = c.input_tokens + excluded.input_tokens,
                  output_tokens = c.output_tokens + excluded.output_tokens, usd = c.usd + excluded.usd",
         )
-        .bind::<Timestamptz, _>(midnight.min(now - CHECKED))
+        .bind::<Timestamptz, _>(midnight.min(now - RECHECKED))
         .bind::<Date, _>(now.date_naive())
         .execute(&mut *self.connection().await?)
         .await?;
@@ -231,9 +230,10 @@ async fn erase_rest(connection: &mut AsyncPgConnection, erasure: &Erasure) -> Re
     let Erasure { visitor, requested_at } = erasure;
     diesel::sql_query(
         "WITH gone AS MATERIALIZED (SELECT id FROM attachments WHERE owner_kind = $2 AND owner_id = $3
-             AND (workflow_id = $1 OR workflow_id IS NULL) AND created_at <= $4),
+             AND workflow_id = $1 AND created_at <= $4),
          uses AS (DELETE FROM blob_uses u USING gone WHERE u.owner = gone.id AND u.kind IN ('attachment', 'preview')),
-         feedback AS (DELETE FROM item_feedback WHERE workflow_id = $1 AND author_kind = $2 AND author_id = $3),
+         feedback AS (DELETE FROM item_feedback WHERE workflow_id = $1 AND author_kind = $2 AND author_id = $3
+             AND created_at <= $4),
          keys AS (DELETE FROM idempotency_keys WHERE scope = 'chat|' || $1::text || '|' || $2 || ':' || $3)
          DELETE FROM attachments t USING gone WHERE t.id = gone.id",
     )

@@ -178,7 +178,7 @@ impl Store {
                            coalesce(octet_length(c.inputs) + octet_length(c.messages) + octet_length(c.output_text), 0)
                                + coalesce(octet_length(c.output), 0) AS size
                        FROM item_feedback f JOIN threads t ON t.id = f.thread_id
-                           -- Erased ones that still have some keep its kind alone.
+                           -- Feedback on erased threads keeps only its kind.
                            AND (t.deleted_at IS NULL OR t.erased_at IS NOT NULL)
                        LEFT JOIN feedback_turns c ON c.thread_id = f.thread_id AND c.run_id = f.run_id
                        LEFT JOIN workflow_versions v ON v.id = c.version_id

@@ -14,7 +14,7 @@ pub use attachments::*;
 pub use erasures::Erasure;
 pub use feedback::*;
 pub use owner::*;
-pub use retention::{ChatRetention, USE as CONTENT_USE};
+pub use retention::{CONTENT_USE, ChatRetention};
 pub use threads::*;
 pub use turns::*;
 pub use usage::*;

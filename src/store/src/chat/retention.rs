@@ -10,22 +10,19 @@ use diesel_async::RunQueryDsl;
 use kernel::{ItemKey, first_id_at};
 use uuid::Uuid;
 
-use crate::system::retention::{BLANK_RUNS, CONTENT_ROWS, RUN_ROWS, RUNS, WAITS_FOR_NOTHING};
+use crate::system::retention::{
+    CLEAR_RUN_CONTENT, CONTENT_ROWS, DELETE_RUNS, RUN_ROWS, WAITS_FOR_NOTHING, is_full,
+};
 use crate::{Store, StoreError};
 
 /// How long content is in use after the last turn of a thread.
-pub const USE: TimeDelta = TimeDelta::hours(1);
+pub const CONTENT_USE: TimeDelta = TimeDelta::hours(1);
 /// Threads of one part: each may have thousands of runs.
 const THREADS_PART: i64 = 3;
 /// Threads of one part that are only marked.
 const MARKED_PART: i64 = 500;
 /// Runs of one part: each may have thousands of steps.
 const RUNS_PART: i64 = 100;
-
-/// Whether a part was full, so that there may be more.
-fn is_full(found: usize, part: i64) -> bool {
-    i64::try_from(found).is_ok_and(|found| found >= part)
-}
 
 /// A workflow that keeps its chats for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
@@ -86,7 +83,7 @@ impl Store {
         let sql = format!(
             "WITH old AS MATERIALIZED (SELECT id, stream_id FROM runs WHERE workflow_id = $1 AND id < $3 AND finished_at < $2
                      AND thread_id IS NOT NULL AND {WAITS_FOR_NOTHING}
-                 ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED), {RUNS} SELECT FROM old"
+                 ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED), {DELETE_RUNS} SELECT FROM old"
         );
         let found = diesel::sql_query(sql)
             .bind::<SqlUuid, _>(workflow)
@@ -98,7 +95,7 @@ impl Store {
         Ok(is_full(found, RUNS_PART))
     }
 
-    /// Erases threads in which nothing has happened since then, with all that was said; of deleted ones too. Of their runs, times, status,
+    /// Erases threads in which nothing has happened since then, with their content, deleted threads included. Of their runs, times, status,
     /// version and the code of an error stay; of feedback, its kind.
     ///
     /// # Errors
@@ -136,7 +133,7 @@ impl Store {
                      OR EXISTS (SELECT FROM outbox o WHERE o.run_id = r.id AND o.next_attempt_at IS NOT NULL)))
                  ORDER BY created_at LIMIT $5 FOR UPDATE SKIP LOCKED),
              old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUN_ROWS},
-             {CONTENT_ROWS}, {BLANK_RUNS},
+             {CONTENT_ROWS}, {CLEAR_RUN_CONTENT},
              comments AS (UPDATE item_feedback f SET comment = NULL FROM gone WHERE f.thread_id = gone.id)
              UPDATE threads t SET deleted_at = coalesce(t.deleted_at, $3), erased_at = coalesce(t.erased_at, $3), owner_id = NULL,
                  title = NULL, status_reason = NULL, image_domains = NULL FROM gone WHERE t.id = gone.id"
@@ -146,7 +143,7 @@ impl Store {
             .bind::<SqlUuid, _>(workflow)
             .bind::<Timestamptz, _>(at)
             .bind::<Timestamptz, _>(now)
-            .bind::<Timestamptz, _>(now - USE)
+            .bind::<Timestamptz, _>(now - CONTENT_USE)
             .bind::<BigInt, _>(THREADS_PART)
             .execute(&mut *self.connection().await?)
             .await?;

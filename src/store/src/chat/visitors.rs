@@ -26,7 +26,7 @@ pub struct ChatVisitor {
 }
 
 impl ChatVisitor {
-    /// The visitor whom lists call `kind:id`; `None` if the text is no such name.
+    /// Parses `kind:id`; `None` if it is not valid.
     #[must_use]
     pub fn named(workflow: Uuid, name: &str) -> Option<Self> {
         let (kind, id) = name.split_once(':').filter(|(_, id)| !id.is_empty())?;
@@ -209,7 +209,7 @@ impl Store {
         rows.into_iter().map(ListedRow::read).collect()
     }
 
-    /// What a visitor thinks of the items of a thread.
+    /// A visitor's feedback on the items of a thread.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -230,7 +230,8 @@ impl Store {
         rows.into_iter().map(FeedbackRow::read).collect()
     }
 
-    /// Part of a visitor's attachments, of messages or not, after this one.
+    /// Part of a visitor's attachments in the workflow, of messages or not, after this one. Those of no workflow are not included: they
+    /// may belong to another workspace.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -243,7 +244,7 @@ impl Store {
         let rows: Vec<AttachmentRow> = attachments::table
             .filter(attachments::owner_id.eq(&visitor.id))
             .filter(attachments::owner_kind.eq(visitor.kind.as_str()))
-            .filter(attachments::workflow_id.eq(visitor.workflow).or(attachments::workflow_id.is_null()))
+            .filter(attachments::workflow_id.eq(visitor.workflow))
             .filter(attachments::id.gt(after.unwrap_or(Uuid::nil())))
             .order(attachments::id)
             .limit(limit)

@@ -49,11 +49,11 @@ macro_rules! thread_rows {
 }
 
 /// Deletes the runs in `old`, with everything that is only theirs.
-pub(crate) const RUNS: &str =
+pub(crate) const DELETE_RUNS: &str =
     concat!(run_rows!(), ", runs_of AS (DELETE FROM runs t USING old WHERE t.id = old.id)");
 
 /// Deletes the rows of the threads in `gone` that are not those of their runs.
-pub(crate) const THREAD_ROWS: &str = concat!(
+pub(crate) const THREAD_AND_FEEDBACK_ROWS: &str = concat!(
     thread_rows!(),
     ", feedback AS (DELETE FROM item_feedback t USING gone WHERE t.thread_id = gone.id)"
 );
@@ -62,7 +62,7 @@ pub(crate) const THREAD_ROWS: &str = concat!(
 pub(crate) const RUN_ROWS: &str = run_rows!();
 
 /// Takes the content out of the runs in `old`.
-pub(crate) const BLANK_RUNS: &str = "
+pub(crate) const CLEAR_RUN_CONTENT: &str = "
              said AS (UPDATE runs t SET inputs = '{}', output = NULL, options = NULL, stream_id = NULL,
                  error = CASE WHEN t.error IS NOT NULL THEN json_build_object('code', t.error::json->>'code',
                      'message', t.error::json->>'code', 'node', t.error::json->>'node')::text END
@@ -71,7 +71,7 @@ pub(crate) const BLANK_RUNS: &str = "
 /// Deletes the content of the threads in `gone`, but not that of their runs, and not the kinds of feedback.
 pub(crate) const CONTENT_ROWS: &str = thread_rows!();
 
-/// That the turn of a run does not wait for an answer, which may come however late; `$2`: until when runs have ended.
+/// That the turn of a run does not wait for an answer, which may come at any time. `$2`: the end of the retention period.
 pub(crate) const WAITS_FOR_NOTHING: &str = "NOT EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id AND (
                          t.due_at IS NOT NULL
                          OR EXISTS (SELECT FROM run_questions q WHERE q.run_id = t.run_id AND q.answered_at IS NULL
@@ -94,7 +94,7 @@ impl Store {
         let sql = format!(
             "WITH old AS MATERIALIZED (SELECT id, stream_id FROM runs WHERE id < $1 AND finished_at < $2
                      AND {WAITS_FOR_NOTHING}
-                 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED), {RUNS} SELECT FROM old"
+                 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED), {DELETE_RUNS} SELECT FROM old"
         );
         let found = diesel::sql_query(sql)
             .bind::<SqlUuid, _>(first_id_at(before))
@@ -133,8 +133,8 @@ impl Store {
             "WITH gone AS MATERIALIZED (SELECT id FROM threads t WHERE deleted_at < $1 AND erased_at IS NULL
                  AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL)
                  LIMIT $3 FOR UPDATE SKIP LOCKED),
-             old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUNS},
-             {THREAD_ROWS}
+             old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {DELETE_RUNS},
+             {THREAD_AND_FEEDBACK_ROWS}
              UPDATE threads t SET erased_at = $2, title = NULL, status_reason = NULL, image_domains = NULL
                  FROM gone WHERE t.id = gone.id"
         );
@@ -187,6 +187,6 @@ pub struct LookedAt {
     digest: Vec<u8>,
 }
 
-fn is_full(found: usize, part: i64) -> bool {
+pub(crate) fn is_full(found: usize, part: i64) -> bool {
     i64::try_from(found).is_ok_and(|found| found >= part)
 }

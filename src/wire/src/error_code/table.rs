@@ -321,10 +321,13 @@ error_codes! {
         "Get a new one with `POST /api/chat/session`, or omit the header: a published workflow does not require it.";
     ChatVisitorUnknown, "chat.visitor_unknown", 401, false,
         "The visitor is unknown.",
-        "The request has no cookie of the chat, no login and no session token for a named user, so it is not known whose data is meant. \
-         In the path of an owner's request, the visitor is not one that the list of threads names; the status is 404 then.",
-        "Send the request from the browser or with the token that the visitor chats with; owners use `visitor` of \
-         `GET /api/workflows/{ref}/chat/threads`.";
+        "The request has no cookie of the chat, no login and no session token for a named user, so the service cannot \
+         identify the visitor.",
+        "Send the request from the browser or with the token that the visitor chats with.";
+    ChatVisitorNotFound, "chat.visitor_not_found", 404, false,
+        "The visitor was not found.",
+        "The visitor in the path is not written as in the list of threads.",
+        "Use `visitor` of `GET /api/workflows/{ref}/chat/threads`, such as `visitor:5f0c…`.";
     ChatSigningKeyMissing, "chat.signing_key_missing", 500, false,
         "Chat session tokens cannot be issued: CHAT_TOKEN_SIGNING_KEY is not set.",
         "A session token is requested, and the service has no key to sign it with.",
@@ -376,8 +379,8 @@ error_codes! {
         "Send it as `threads.custom_action`, which has no such limit.";
     ChatWidgetUnavailable, "chat.widget_unavailable", 502, false,
         "The script of the chat widget is not available.",
-        "The CDN at `SERVICE_CHAT_CDN_BASE_URL` did not answer with the script within 10 seconds, and none of the last 24 hours is cached. \
-         The log has the cause.",
+        "The CDN at `SERVICE_CHAT_CDN_BASE_URL` did not answer with the script within 10 seconds, and no copy from the last 24 hours \
+         is cached. The log has the cause.",
         "Try again later, or use the built-in chat, which needs no CDN: `/api/chat/assets/element.js`.";
     ChatTranscriptionOff, "chat.transcription_off", 404, false,
         "This chat has no dictation.",

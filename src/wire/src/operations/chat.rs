@@ -108,7 +108,7 @@ operations! {
     READ_CHAT_WORKFLOW = get(
         "/api/chat/workflow",
         "read_chat_workflow",
-        "What a caller who may chat with a workflow may know of it.",
+        "Returns the public record of a workflow to callers who may chat with it.",
     )
     .query(CHAT_WORKFLOW)
     .answers(&[Answer::of(200, json!(PublicWorkflow))])

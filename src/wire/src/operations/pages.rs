@@ -16,7 +16,7 @@ operations! {
     EMBED = get(
         "/chat/embed",
         "show_embedded_chat",
-        "The page in the frame of `<callboard-chat>`. Pages of the origins in `SERVICE_CORS_ALLOW_ORIGINS` may have it in a frame.",
+        "The page in the frame of `<callboard-chat>`. Pages of the origins in `SERVICE_CORS_ALLOW_ORIGINS` may embed it in a frame.",
     )
     .answers(&[Answer::of(200, text!("text/html"))]);
 
@@ -58,9 +58,9 @@ operations! {
     )
     .answers(&[
         Answer::of(200, text!("text/javascript")),
-        Answer::of(206, text!("text/javascript")).when("a `Range` is asked for"),
+        Answer::of(206, text!("text/javascript")).when("the request has a `Range`"),
         Answer::empty(304).when("the client has the script"),
-        Answer::empty(416).when("the `Range` is outside of the script"),
+        Answer::empty(416).when("the `Range` is beyond the end of the script"),
     ])
     .errors(&[ErrorCode::ChatWidgetUnavailable]);
 

@@ -31,7 +31,7 @@ operations! {
     .query(CHAT_WORKFLOW)
     .answers(&[
         Answer::of(200, json!(Erased)),
-        Answer::of(202, json!(Erasing)).when("it takes longer than 5 seconds; it will be completed"),
+        Answer::of(202, json!(Erasing)).when("it takes longer than 5 seconds; a job completes it"),
     ])
     .shared_errors(ACCESS)
     .errors(VISITOR);
@@ -39,7 +39,7 @@ operations! {
     LIST_WORKFLOW_THREADS = get(
         "/api/workflows/{ref}/chat/threads",
         "list_workflow_threads",
-        "Lists the threads of the workflow's chat, the newest first. Of members, for admins and owners.",
+        "Lists the threads of the workflow's chat, the newest first. Members need the role admin or owner.",
     )
     .needs(Scope::WorkflowsWrite)
     .query(&[
@@ -58,7 +58,7 @@ operations! {
     LIST_WORKFLOW_ITEMS = get(
         "/api/workflows/{ref}/chat/threads/{id}/items",
         "list_workflow_items",
-        "Lists the items of a thread as its visitor sees them, the oldest first. Of members, for admins and owners.",
+        "Lists the items of a thread as its visitor sees them, the oldest first. Members need the role admin or owner.",
     )
     .needs(Scope::WorkflowsWrite)
     .query(&[LIMIT, CURSOR])
@@ -68,7 +68,7 @@ operations! {
     CHANGE_WORKFLOW_THREAD = patch(
         "/api/workflows/{ref}/chat/threads/{id}",
         "change_workflow_thread",
-        "Changes the title of a thread, locks it, closes it or opens it again. Of members, for admins and owners.",
+        "Changes the title of a thread, locks it, closes it or reopens it. Members need the role admin or owner.",
     )
     .needs(Scope::WorkflowsWrite)
     .repeatable()
@@ -79,26 +79,24 @@ operations! {
     EXPORT_VISITOR = get(
         "/api/workflows/{ref}/chat/visitors/{visitor}/export",
         "export_visitor",
-        "Exports the data of a visitor, as `GET /api/chat/me/export` does for the visitor. Of members, for admins and owners.",
+        "Exports the data of a visitor, as `GET /api/chat/me/export` does for the visitor. Members need the role admin or owner.",
     )
     .needs(Scope::WorkflowsWrite)
     .without_head()
     .answers(&[Answer::of(200, lines!(ExportLine))])
-    .errors(&[ErrorCode::WorkflowNotFound])
-    .also(ErrorCode::ChatVisitorUnknown, 404);
+    .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::ChatVisitorNotFound]);
 
     ERASE_VISITOR = delete(
         "/api/workflows/{ref}/chat/visitors/{visitor}",
         "erase_visitor",
-        "Erases the data of a visitor, as `DELETE /api/chat/me` does for the visitor. Of members, for admins and owners.",
+        "Erases the data of a visitor, as `DELETE /api/chat/me` does for the visitor. Members need the role admin or owner.",
     )
     .needs(Scope::WorkflowsWrite)
     .answers(&[
         Answer::of(200, json!(Erased)),
-        Answer::of(202, json!(Erasing)).when("it takes longer than 5 seconds; it will be completed"),
+        Answer::of(202, json!(Erasing)).when("it takes longer than 5 seconds; a job completes it"),
     ])
-    .errors(&[ErrorCode::WorkflowNotFound])
-    .also(ErrorCode::ChatVisitorUnknown, 404);
+    .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::ChatVisitorNotFound]);
 }
 
 #[cfg(feature = "schema")]

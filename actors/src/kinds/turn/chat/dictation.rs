@@ -9,7 +9,7 @@ use uuid::Uuid;
 use wire::TranscriptionSettings;
 
 use super::Chat;
-use super::endpoint::{EndpointError, Named};
+use super::endpoint::EndpointError;
 
 /// How long a model may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -43,9 +43,7 @@ impl Chat {
         audio: Arc<[u8]>,
         mime_type: &str,
     ) -> Result<String, DictationError> {
-        let TranscriptionSettings { model, credential, base_url, .. } = settings;
-        let named = Named { model, credential: credential.as_deref(), base_url: base_url.as_deref() };
-        let (model, name) = self.model(workspace, named).await.map_err(|error| match error {
+        let (model, name) = self.model(workspace, &settings.binding).await.map_err(|error| match error {
             EndpointError::Credential(error) => DictationError::Credential(error),
             EndpointError::Model(error) => DictationError::Model(error),
         })?;
@@ -71,7 +69,7 @@ impl Chat {
             }
         };
         if let Some(usage) = usage {
-            self.count((workflow, session), &settings.model, usage).await;
+            self.count((workflow, session), &settings.binding.model, usage).await;
         }
         said
     }

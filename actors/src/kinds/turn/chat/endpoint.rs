@@ -7,6 +7,7 @@ use engine::ports::Credentials;
 use models::{EndpointSettings, Model, ModelError, Usage};
 use store::ChatUsageSum;
 use uuid::Uuid;
+use wire::ModelBinding;
 
 use super::Chat;
 use crate::run::CredentialsOf;
@@ -16,46 +17,35 @@ use crate::run::CredentialsOf;
 pub(super) enum EndpointError {
     /// Its key cannot be read.
     Credential(NodeError),
-    /// There is no such model.
+    /// The model is unknown, or its endpoint is not configured.
     Model(ModelError),
 }
 
-/// The model that a setting names.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Named<'a> {
-    /// `<provider>/<model>`.
-    pub(super) model: &'a str,
-    /// The secret in the vault that is the endpoint's key.
-    pub(super) credential: Option<&'a str>,
-    /// Another endpoint than the operator's.
-    pub(super) base_url: Option<&'a str>,
-}
-
 impl Chat {
-    /// The model, and its name behind the provider's.
+    /// The model, and its name without the provider.
     pub(super) async fn model(
         &self,
         workspace: Uuid,
-        named: Named<'_>,
+        binding: &ModelBinding,
     ) -> Result<(Arc<dyn Model>, String), EndpointError> {
         let models = &self.ports.models;
-        if named.credential.is_none() && named.base_url.is_none() {
-            let (model, name) = models.find(named.model).map_err(EndpointError::Model)?;
+        if binding.credential.is_none() && binding.base_url.is_none() {
+            let (model, name) = models.find(&binding.model).map_err(EndpointError::Model)?;
             return Ok((Arc::clone(model), name.to_owned()));
         }
         let mut endpoint =
-            EndpointSettings { base_url: named.base_url.map(str::to_owned), ..EndpointSettings::default() };
-        if let Some(credential) = named.credential {
+            EndpointSettings { base_url: binding.base_url.clone(), ..EndpointSettings::default() };
+        if let Some(credential) = &binding.credential {
             let vault = CredentialsOf {
                 workspace,
                 store: &self.ports.store,
                 reads: self.ports.reads.of(workspace),
                 ring: self.ports.vault.as_ref(),
             };
-            let secrets = vault.resolve(&[credential.to_owned()]).await;
+            let secrets = vault.resolve(std::slice::from_ref(credential)).await;
             endpoint.api_key = secrets.map_err(EndpointError::Credential)?.pop();
         }
-        let (model, name) = models.find_at(named.model, endpoint).map_err(EndpointError::Model)?;
+        let (model, name) = models.find_at(&binding.model, endpoint).map_err(EndpointError::Model)?;
         Ok((model, name.to_owned()))
     }
 
@@ -69,7 +59,7 @@ impl Chat {
             usd: models::cost(model, usage).unwrap_or_default(),
         };
         if let Err(error) = self.ports.store.add_chat_usage(chat, self.ports.writer, used).await {
-            tracing::warn!(%error, "failed to count a call of a model");
+            tracing::warn!(%error, "failed to record the usage of a model");
         }
     }
 }

@@ -1,25 +1,31 @@
 //! Erases the data of a visitor.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use store::{Erasure, StoreError, TurnsToStop};
 
 use super::Chat;
 
-/// How long the ends of turns are waited for until the next look.
+/// Poll interval while turns end.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Chat {
-    /// Stops the turns of a visitor and erases all data of before the request. Ends when nothing is left; if it is dropped before, another
-    /// call continues.
+    /// Stops the turns of a visitor and erases all data from before the request. Returns when nothing is left; if it is dropped before that,
+    /// another call continues.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn erase(&self, erasure: &Erasure) -> Result<(), StoreError> {
         let store = &self.ports.store;
+        let mut stopped = HashSet::new();
         loop {
             let unended = store.unended_threads_of(erasure).await?;
             for thread in &unended {
+                // One request is enough; polling writes nothing.
+                if !stopped.insert(*thread) {
+                    continue;
+                }
                 let turns = match store.delete_thread(*thread).await? {
                     Some(turns) => turns,
                     None => store.request_cancel_of_thread(*thread, TurnsToStop::All).await?,

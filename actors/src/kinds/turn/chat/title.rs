@@ -12,7 +12,7 @@ use wire::TitleModel;
 use wire::chat::{UserMessageContent, title_of, title_of_message};
 
 use super::Chat;
-use super::endpoint::{EndpointError, Named};
+use super::endpoint::EndpointError;
 use crate::run::budget::BudgetAccount;
 
 /// How long the model may take.
@@ -20,11 +20,11 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Tokens of a title.
 const TOKENS: u32 = 30;
 /// Characters of the message that the model reads.
-const READ: usize = 4_000;
+const MAX_MESSAGE_CHARS: usize = 4_000;
 /// Characters of the longest title.
-const LONGEST: usize = 120;
-/// How often the thread is looked for, whose start may not be stored yet.
-const LOOKS: u32 = 20;
+const MAX_TITLE_CHARS: usize = 120;
+/// How often the thread is looked up, whose start may not be stored yet.
+const LOOKUPS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(250);
 
 const PROMPT: &str = "Write a title for a conversation that begins with the user's message: at most six words, in the language \
@@ -48,11 +48,12 @@ pub(super) struct FirstMessage {
 }
 
 impl Chat {
-    /// Has a model write the title of a new thread, and tells the receiver when it is stored. If the model fails, the title keeps the first words of the message.
+    /// Generates the title of a new thread with a model; signals `stored` when it is stored. If the model fails, the title stays the first
+    /// words of the message.
     pub(super) fn write_title(&self, title: NewTitle, first: FirstMessage, stored: oneshot::Sender<()>) {
         let chat = self.clone();
         tokio::spawn(async move {
-            match chat.written(&title, &first).await {
+            match chat.generate_and_store(&title, &first).await {
                 // The turn may be over.
                 Ok(true) => drop(stored.send(())),
                 Ok(false) => {}
@@ -61,11 +62,11 @@ impl Chat {
         });
     }
 
-    async fn written(&self, title: &NewTitle, first: &FirstMessage) -> Result<bool, StoreError> {
+    async fn generate_and_store(&self, title: &NewTitle, first: &FirstMessage) -> Result<bool, StoreError> {
         let session = title.session.clone().unwrap_or_else(|| format!("thread:{}", first.thread));
         let Some(text) = self.ask_for_title(title, first, &session).await else { return Ok(false) };
         let words = title_of_message(&first.content);
-        for _ in 0..LOOKS {
+        for _ in 0..LOOKUPS {
             if self.ports.store.retitle_thread(first.thread, words.as_deref(), &text).await? {
                 return Ok(true);
             }
@@ -75,25 +76,29 @@ impl Chat {
             }
             self.ports.clock.sleep(PAUSE).await;
         }
+        tracing::info!(thread = %first.thread, "a title was not stored: the thread was not found");
         Ok(false)
     }
 
     async fn ask_for_title(&self, title: &NewTitle, first: &FirstMessage, session: &str) -> Option<String> {
-        let TitleModel { model, credential, base_url, prompt } = &title.settings;
-        let named = Named { model, credential: credential.as_deref(), base_url: base_url.as_deref() };
-        let (endpoint, name) = match self.model(first.workspace, named).await {
+        let TitleModel { binding, prompt } = &title.settings;
+        let model = &binding.model;
+        let (endpoint, name) = match self.model(first.workspace, binding).await {
             Ok(found) => found,
             Err(EndpointError::Credential(error)) => {
-                tracing::warn!(code = error.code.as_str(), "the key of the model for titles cannot be read");
+                tracing::warn!(
+                    code = error.code.as_str(),
+                    "failed to read the credential of the title model"
+                );
                 return None;
             }
             Err(EndpointError::Model(error)) => {
-                tracing::warn!(%error, "the model for titles cannot be used");
+                tracing::warn!(%error, "failed to configure the title model");
                 return None;
             }
         };
-        let said = text_of(&first.content);
-        if said.trim().is_empty() {
+        let message = text_of(&first.content);
+        if message.trim().is_empty() {
             return None;
         }
         let prompt = prompt.as_deref().unwrap_or(PROMPT);
@@ -105,14 +110,14 @@ impl Chat {
             dollars: models::cost(model, usage).unwrap_or_default(),
         };
         // What a call counts as that is given up.
-        let read = Usage { input_tokens: tokens(prompt.len() + said.len()), ..Usage::default() };
+        let read = Usage { input_tokens: tokens(prompt.len() + message.len()), ..Usage::default() };
         let expected = spending(Usage { output_tokens: TOKENS.into(), ..read });
-        let account = BudgetAccount::of_action(first.workflow, session.to_owned());
+        let account = BudgetAccount::without_turn(first.workflow, session.to_owned());
         let budget = self.ports.budget(Some(account.clone()));
         if budget.reserve(&expected).await.is_err() {
             return None;
         }
-        let messages = vec![Message::text(Role::System, prompt), Message::text(Role::User, said)];
+        let messages = vec![Message::text(Role::System, prompt), Message::text(Role::User, message)];
         let key = Some(format!("{}-title", first.thread));
         let max_tokens = Some(TOKENS);
         let request = ModelRequest {
@@ -126,7 +131,7 @@ impl Chat {
         let (usage, written) = match answered {
             None => (Some(read), None),
             Some(Err(error)) => {
-                tracing::warn!(%error, "the model for titles failed");
+                tracing::warn!(%error, "failed to generate a title");
                 (None, None)
             }
             Some(Ok(answer)) => {
@@ -149,7 +154,7 @@ fn text_of(content: &[UserMessageContent]) -> String {
     let texts = content.iter().map(|part| match part {
         UserMessageContent::InputText { text } | UserMessageContent::InputTag { text, .. } => text.as_str(),
     });
-    texts.collect::<Vec<_>>().join(" ").chars().take(READ).collect()
+    texts.collect::<Vec<_>>().join(" ").chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 /// The first line that says something, without the marks that models put around titles.
@@ -158,7 +163,7 @@ fn cleaned(answer: &str) -> Option<String> {
     let is_mark = |letter: char| {
         matches!(letter, '"' | '\'' | '“' | '”' | '„' | '«' | '»' | '*' | '#' | '`') || letter.is_whitespace()
     };
-    let title: String = title_of(line.trim_matches(is_mark)).chars().take(LONGEST).collect();
+    let title: String = title_of(line.trim_matches(is_mark)).chars().take(MAX_TITLE_CHARS).collect();
     Some(title.trim_end().to_owned()).filter(|title| !title.is_empty())
 }
 
@@ -179,6 +184,6 @@ mod tests {
         ] {
             assert_eq!(cleaned(answer).as_deref(), title, "{answer:?}");
         }
-        assert_eq!(cleaned(&"x".repeat(500)).unwrap().len(), LONGEST);
+        assert_eq!(cleaned(&"x".repeat(500)).unwrap().len(), MAX_TITLE_CHARS);
     }
 }

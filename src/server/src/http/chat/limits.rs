@@ -129,7 +129,11 @@ impl Limits {
     /// Acquires a slot for one more reader of this session; dropping the slot releases it. If no slot is
     /// free, a reader that resumes a stream takes the slot of the session's oldest reader of the same stream:
     /// the remains of a lost connection must not block its client.
-    pub(super) fn stream(&self, session: Option<&str>, resumed: Option<Uuid>) -> ApiResult<StreamPlace> {
+    pub(in crate::http) fn stream(
+        &self,
+        session: Option<&str>,
+        resumed: Option<Uuid>,
+    ) -> ApiResult<StreamPlace> {
         let (Some(most), Some(session)) = (self.most_streams, session) else { return Ok(StreamPlace(None)) };
         let mut streams = self.streams.lock();
         let open = streams.entry(session.to_owned()).or_default();

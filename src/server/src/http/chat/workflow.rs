@@ -1,4 +1,4 @@
-//! The workflow, as those who may chat with it see it.
+//! The workflow, for callers who may chat with it.
 
 use actix_web::HttpRequest;
 use actix_web::web::Json;

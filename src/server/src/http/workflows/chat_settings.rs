@@ -1,12 +1,11 @@
 //! What the chat of a workflow shows, read and checked: prompts to start with and models to choose from, in the shapes
 //! that the chat's widget takes. Pure.
 
-use models::PROVIDERS;
 use serde_json::{Map, Value};
 use url::Url;
 use wire::{
-    BusyThread, ChatLimits, ChatSettings, ChatTitle, FieldError, TitleModel, TranscriptionSettings,
-    UpdateChatSettings,
+    BusyThread, ChatLimits, ChatSettings, ChatTitle, FieldError, ModelBinding, TitleModel,
+    TranscriptionSettings, UpdateChatSettings,
 };
 
 use super::requests::bounded;
@@ -103,27 +102,36 @@ fn title(fields: &mut Fields<'_>) -> Option<ChatTitle> {
 }
 
 fn title_model(fields: &mut Fields<'_>) -> TitleModel {
-    fields.require("model");
-    let model = fields.text("model").unwrap_or_default();
-    let is_known = model
-        .split_once('/')
-        .is_some_and(|(provider, name)| PROVIDERS.contains(&provider) && !name.is_empty());
-    if !model.is_empty() && !is_known {
-        let problem = FieldError::new("/model", "unknown", "is not a model of a known provider");
-        fields
-            .note(problem.suggest("openai/<model>, anthropic/<model>, gemini/<model> or practice/assistant"));
-    }
-    let base_url = endpoint(fields, model);
+    let unknown = FieldError::new("/model", "unknown", "is not a model of a known provider")
+        .suggest("openai/<model>, anthropic/<model>, gemini/<model> or practice/assistant");
     TitleModel {
-        model: model.to_owned(),
-        credential: fields.line("credential", 1, 64),
-        base_url,
+        binding: binding(fields, models::is_model_name, unknown),
         prompt: fields.line("prompt", 1, 2_000),
     }
 }
 
-/// The endpoint of a model that a setting names.
-fn endpoint(fields: &mut Fields<'_>, model: &str) -> Option<String> {
+/// The model that transcribes recordings.
+fn transcription(fields: &mut Fields<'_>) -> TranscriptionSettings {
+    let unknown = FieldError::new("/model", "unknown", "is not a model that transcribes")
+        .suggest("openai/<model>, gemini/<model> or practice/transcribe");
+    TranscriptionSettings {
+        binding: binding(fields, models::can_transcribe, unknown),
+        language: fields.line("language", 2, 20),
+        prompt: fields.line("prompt", 1, 2_000),
+    }
+}
+
+/// A model, noted as `unknown` if it is not usable, and its endpoint.
+fn binding(
+    fields: &mut Fields<'_>,
+    is_usable: impl FnOnce(&str) -> bool,
+    unknown: FieldError,
+) -> ModelBinding {
+    fields.require("model");
+    let model = fields.text("model").unwrap_or_default();
+    if !model.is_empty() && !is_usable(model) {
+        fields.note(unknown);
+    }
     for name in ["credential", "base_url"] {
         if model.starts_with("practice/") && fields.stands(name).is_some_and(|value| !value.is_null()) {
             let problem =
@@ -137,24 +145,10 @@ fn endpoint(fields: &mut Fields<'_>, model: &str) -> Option<String> {
     {
         fields.note(FieldError::new("/base_url", "url", "must be an http or https address"));
     }
-    base_url.map(str::to_owned)
-}
-
-/// The model that transcribes recordings.
-fn transcription(fields: &mut Fields<'_>) -> TranscriptionSettings {
-    fields.require("model");
-    let model = fields.text("model").unwrap_or_default();
-    if !model.is_empty() && !models::can_transcribe(model) {
-        let problem = FieldError::new("/model", "unknown", "is not a model that transcribes");
-        fields.note(problem.suggest("openai/<model>, gemini/<model> or practice/transcribe"));
-    }
-    let base_url = endpoint(fields, model);
-    TranscriptionSettings {
+    ModelBinding {
         model: model.to_owned(),
         credential: fields.line("credential", 1, 64),
-        base_url,
-        language: fields.line("language", 2, 20),
-        prompt: fields.line("prompt", 1, 2_000),
+        base_url: base_url.map(str::to_owned),
     }
 }
 
@@ -307,7 +301,7 @@ mod tests {
             json!({"transcription": {"model": "practice/transcribe", "language": "en"}, "uploads": false});
         let wanted = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
         let settings = TranscriptionSettings {
-            model: "practice/transcribe".into(),
+            binding: ModelBinding { model: "practice/transcribe".into(), ..ModelBinding::default() },
             language: Some("en".into()),
             ..TranscriptionSettings::default()
         };

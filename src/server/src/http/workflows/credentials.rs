@@ -7,8 +7,9 @@ use engine::CredentialUse;
 use serde_json::Value;
 use store::StoredWorkflow;
 use uuid::Uuid;
-use wire::{ChatLimits, FieldError, MOST_PROBLEMS, Readiness, nearest};
+use wire::{FieldError, MOST_PROBLEMS, Readiness, nearest};
 
+use super::prices;
 use crate::http::error::ApiResult;
 use crate::http::guard::{Asked, Caller};
 
@@ -59,7 +60,7 @@ fn of_name(one: &CredentialUse, known: &[String]) -> FieldError {
     }
 }
 
-/// Whether the live version has the credentials that it names; `None` if it names none, and nothing may surprise.
+/// Whether the live version has the credentials that it names; `None` if it names none and there are no warnings.
 pub(super) async fn readiness<S>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
@@ -70,7 +71,7 @@ pub(super) async fn readiness<S>(
     };
     let graph = version.map(|version| version.graph).unwrap_or_default();
     let chat = serde_json::to_value(&workflow.chat).unwrap_or_default();
-    let warnings = unpriced([&graph, &chat], &workflow.chat.limits);
+    let warnings = prices::unpriced([&graph, &chat], &workflow.chat.limits);
     let mut missing: BTreeSet<String> = engine::credentials(&graph).into_iter().map(|one| one.name).collect();
     let of_settings = ["/title/credential", "/transcription/credential"].map(|place| chat.pointer(place));
     missing.extend(of_settings.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
@@ -82,37 +83,4 @@ pub(super) async fn readiness<S>(
     }
     let missing_credentials: Vec<String> = missing.into_iter().collect();
     Ok(Some(Readiness { ready: missing_credentials.is_empty(), missing_credentials, warnings }))
-}
-
-/// What a limit in money does not count: models without a price.
-fn unpriced(named_in: [&Value; 2], limits: &ChatLimits) -> Vec<String> {
-    if limits.session_usd_per_day.is_none() && limits.usd_per_day.is_none() {
-        return Vec::new();
-    }
-    let mut models = BTreeSet::new();
-    named_in.into_iter().for_each(|value| named_models(value, &mut models));
-    let has_price = |model: &&str| models::cost(model, models::Usage::default()).is_some();
-    let unpriced = models.into_iter().filter(|model| !has_price(model));
-    unpriced
-        .map(|model| {
-            format!("The price of {model} is not known: a limit in US dollars does not count it, a limit in tokens does.")
-        })
-        .collect()
-}
-
-/// The models that members `model` name without a template.
-fn named_models<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
-    match value {
-        Value::Object(members) => {
-            let model = members.get("model").and_then(Value::as_str);
-            let is_model = |name: &&str| {
-                let provider = name.split_once('/').map(|(provider, _)| provider);
-                !name.contains('{') && provider.is_some_and(|provider| models::PROVIDERS.contains(&provider))
-            };
-            found.extend(model.filter(is_model));
-            members.values().for_each(|member| named_models(member, found));
-        }
-        Value::Array(entries) => entries.iter().for_each(|entry| named_models(entry, found)),
-        _ => {}
-    }
 }

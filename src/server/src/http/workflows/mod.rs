@@ -7,6 +7,7 @@ mod diagram;
 mod diff;
 mod feedback;
 mod live;
+mod prices;
 mod publish;
 mod records;
 mod requests;

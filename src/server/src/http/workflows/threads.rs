@@ -30,12 +30,16 @@ pub(super) async fn list(
     name: Path<String>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<ThreadRecord>>> {
-    let workflow = seen(&caller, &name).await?;
+    let workflow = managed(&caller, &name).await?;
     let mut query = Params::of(&request);
     let part: Part<Uuid> = Part::of(&mut query, THREADS);
     let visitor = query.text("visitor").map(|name| (ChatVisitor::named(workflow.id, &name), name));
     if let Some((None, name)) = &visitor {
-        query.note("visitor", "format", format!("'{name}' is not a visitor as this list names them"));
+        query.note(
+            "visitor",
+            "format",
+            format!("'{name}' is not a visitor; use 'visitor' of a listed thread"),
+        );
     }
     let visitor = visitor.and_then(|(visitor, _)| visitor);
     let filter = ThreadFilter { visitor, status: query.one_of("status", &["active", "locked", "closed"]) };
@@ -52,7 +56,7 @@ pub(super) async fn items(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<ThreadItem>>> {
     let (name, id) = path.into_inner();
-    let workflow = seen(&caller, &name).await?;
+    let workflow = managed(&caller, &name).await?;
     let thread = found(&caller, &workflow, &id).await?.thread.id;
     let mut query = Params::of(&request);
     let part: Part<Cursor> = Part::of(&mut query, ITEMS);
@@ -88,7 +92,7 @@ pub(super) async fn change(
 ) -> ApiResult<HttpResponse> {
     let (name, id) = path.into_inner();
     let caller = &change.caller;
-    let workflow = seen(caller, &name).await?;
+    let workflow = managed(caller, &name).await?;
     let thread = found(caller, &workflow, &id).await?;
     let (title, status) = change.wanted(update)?;
     let id = thread.thread.id;
@@ -110,9 +114,16 @@ pub(super) async fn export_visitor(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let (_, visitor) = visitor(&caller, path.into_inner()).await?;
+    let (workflow, visitor) = visitor(&caller, path.into_inner()).await?;
     query::none(&request)?;
-    Ok(export(caller.app(), vec![visitor], ()))
+    let place = caller.app().chat_limits().stream(Some(&format!("export:{}", caller.identity())), None)?;
+    caller
+        .store()
+        .change(async |changes| {
+            visitors::export(changes, caller.requester(), workflow.workspace_id, &visitor).await
+        })
+        .await?;
+    Ok(export(caller.app(), vec![visitor], place))
 }
 
 pub(super) async fn erase_visitor(
@@ -131,10 +142,10 @@ pub(super) async fn erase_visitor(
     erase(caller.app(), &[requested]).await
 }
 
-/// A workflow whose visitors the caller may see.
-async fn seen<S: Asked>(caller: &Caller<S>, name: &str) -> ApiResult<StoredWorkflow> {
+/// A workflow whose visitors the caller may manage.
+async fn managed<S: Asked>(caller: &Caller<S>, name: &str) -> ApiResult<StoredWorkflow> {
     let workflow = caller.workflow(name).await?;
-    caller.allowed(visitors::check_sees(caller.requester(), workflow.workspace_id)).await?;
+    caller.allowed(visitors::check_may_manage(caller.requester(), workflow.workspace_id)).await?;
     Ok(workflow)
 }
 
@@ -142,10 +153,9 @@ async fn visitor<S: Asked>(
     caller: &Caller<S>,
     (name, visitor): (String, String),
 ) -> ApiResult<(StoredWorkflow, ChatVisitor)> {
-    let workflow = seen(caller, &name).await?;
-    let unknown =
-        || ApiError::new(ErrorCode::ChatVisitorUnknown).with_status(actix_web::http::StatusCode::NOT_FOUND);
-    let visitor = ChatVisitor::named(workflow.id, &visitor).ok_or_else(unknown)?;
+    let workflow = managed(caller, &name).await?;
+    let not_found = || ApiError::new(ErrorCode::ChatVisitorNotFound);
+    let visitor = ChatVisitor::named(workflow.id, &visitor).ok_or_else(not_found)?;
     Ok((workflow, visitor))
 }
 
@@ -190,7 +200,11 @@ fn update(body: &Map<String, Value>) -> Read<(Option<String>, Option<ThreadStatu
             fields.note(FieldError::new("/status", "choice", message));
         }
         (None | Some(Some(ThreadStatus::Active)), Some(_)) => {
-            fields.note(FieldError::new("/reason", "status", "goes with the status locked or closed"));
+            fields.note(FieldError::new(
+                "/reason",
+                "status",
+                "is allowed only with the status \"locked\" or \"closed\"",
+            ));
         }
         (None, None) if title.is_none() => {
             fields.note(FieldError::new("", "required", "a title or a status is required"));

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::HttpResponse;
 use actix_web::web::Bytes;
@@ -22,8 +21,6 @@ use crate::http::{App, time};
 const PART: i64 = 100;
 /// Bytes that are sent at once.
 const SENT: usize = 32 << 10;
-/// How long an export waits for a client that reads nothing.
-const READS_NOTHING: Duration = Duration::from_secs(60);
 
 /// Why an export ends before its last line.
 #[derive(Debug, thiserror::Error)]
@@ -32,8 +29,10 @@ enum ExportError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    #[error("the client has left or reads nothing")]
-    Unread,
+    #[error("a part of the data was erased during the export")]
+    Erased,
+    #[error("the client has disconnected")]
+    Disconnected,
 }
 
 /// A piece of the body.
@@ -55,7 +54,8 @@ pub(in crate::http) fn export(
     actix_web::rt::spawn(async move {
         let _held = held;
         match export.write(&visitors).await {
-            Ok(()) | Err(ExportError::Unread) => {}
+            Ok(()) | Err(ExportError::Disconnected) => {}
+            Err(error @ ExportError::Erased) => tracing::info!(%error, "an export was aborted"),
             Err(error) => tracing::warn!(%error, "an export was aborted"),
         }
     });
@@ -112,8 +112,7 @@ impl Export {
         loop {
             let slice = Slice { after, ascending: true, limit: PART };
             // Without the thread where this part begins, the rest is not known.
-            let gone = || StoreError::Corrupt("a thread of the export is gone".to_owned());
-            let threads = self.store.threads_of(of, slice).await?.ok_or_else(gone)?;
+            let threads = self.store.threads_of(of, slice).await?.ok_or(ExportError::Erased)?;
             let Some(last) = threads.last() else { return Ok(()) };
             after = Some(last.id);
             for thread in threads {
@@ -177,8 +176,7 @@ impl Export {
         };
         self.line(&line).await?;
         let Some(digest) = attachment.digest else { return Ok(()) };
-        let gone = || StoreError::Corrupt(format!("the bytes of attachment {id} are gone"));
-        let mut bytes = self.store.read_blob(digest).await?.ok_or_else(gone)?;
+        let mut bytes = self.store.read_blob(digest).await?.ok_or(ExportError::Erased)?;
         let mut number = 0;
         while let Some(chunk) = bytes.next().await? {
             let base64 = STANDARD.encode(chunk);
@@ -204,10 +202,7 @@ impl Export {
     }
 
     async fn send(&self, piece: Piece) -> Result<(), ExportError> {
-        let sent = kernel::timeout(&*self.clock, READS_NOTHING, self.pieces.send(piece)).await;
-        match sent {
-            Some(Ok(())) => Ok(()),
-            Some(Err(_)) | None => Err(ExportError::Unread),
-        }
+        // A client that reads nothing is disconnected, which ends the body.
+        self.pieces.send(piece).await.map_err(|_| ExportError::Disconnected)
     }
 }

@@ -13,16 +13,16 @@ use crate::process::Process;
 const INSTANCES: &str = "CALLBOARD_TEST_INSTANCES";
 
 /// The second instance.
-pub(crate) struct Beside {
+pub(crate) struct SecondInstance {
     process: Option<Process>,
     port: u16,
     data: TempDir,
     balancer: SocketAddr,
 }
 
-impl Beside {
-    /// Starts it, if a second instance is wanted.
-    pub(crate) async fn if_wanted(
+impl SecondInstance {
+    /// Starts it if the variable says so.
+    pub(crate) async fn if_configured(
         variables: &BTreeMap<String, String>,
         clock: Option<ManualClock>,
         first: SocketAddr,
