@@ -74,9 +74,9 @@ impl<K: Kind> Driver<K> {
             biased;
             () = stop.cancelled() => Outcome::Stopped,
             outcome = self.unread(&writer, topic.readers()) => outcome,
-            ran = with(
+            ran = alongside(
                 execute(version, (run.workspace, writer.account()), input, recorded, ports, &writer, &activity),
-                kind.beside(run, &writer, ports),
+                kind.alongside(run, &writer, ports),
             ) => match ran {
                 Ran::Succeeded(output) => Outcome::Succeeded(output),
                 Ran::Failed(error) => Outcome::Failed(error),
@@ -210,16 +210,16 @@ impl<K: Kind> Driver<K> {
     }
 }
 
-/// The outcome of the work, with something else beside it.
-async fn with<T>(work: impl Future<Output = T>, beside: impl Future<Output = ()>) -> T {
-    let beside = async {
-        beside.await;
+/// Returns the result of the work, during which the other future is polled, too.
+async fn alongside<T>(work: impl Future<Output = T>, other: impl Future<Output = ()>) -> T {
+    let other = async {
+        other.await;
         std::future::pending().await
     };
     tokio::select! {
         biased;
         done = work => done,
-        never = beside => never,
+        never = other => never,
     }
 }
 

@@ -115,7 +115,7 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     }
 
     /// Work beside the execution; it is dropped when that ends.
-    async fn beside(&self, _run: &Run<Self>, _writer: &RunWriter<Self::Events>, _ports: &RunPorts) {}
+    async fn alongside(&self, _run: &Run<Self>, _writer: &RunWriter<Self::Events>, _ports: &RunPorts) {}
 
     /// Ends when the run has been without readers for too long.
     async fn abandoned(&self, _run: &Run<Self>, _readers: watch::Receiver<usize>, _ports: &RunPorts) {

@@ -10,7 +10,7 @@ use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
 
-/// Checks that the caller may read, change and erase what visitors write: whoever may publish the chat may.
+/// Checks that the caller may read, change and erase what visitors write. This takes the right to publish the chat.
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`].

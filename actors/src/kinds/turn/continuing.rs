@@ -54,10 +54,11 @@ pub(super) struct Continued {
 impl Continued {
     /// The runs that have executed the steps, with the run that continues.
     pub(super) fn lives_of(&self, run: Uuid) -> Vec<Life> {
-        let read = read(&self.lives).into_iter();
-        let before = self.lives.iter().zip(read).map(|(life, messages)| Life {
-            messages: life.messages.is_some().then_some(messages),
-            ..crate::run::life(life.step, life.run)
+        let mut read = Vec::new();
+        let before = self.lives.iter().map(|life| {
+            life.reads(&mut read);
+            let messages = life.messages.is_some().then(|| read.clone());
+            Life { messages, ..crate::run::life(life.step, life.run) }
         });
         before.chain([crate::run::life(self.first_step, run)]).collect()
     }
@@ -71,7 +72,7 @@ pub(super) fn lives(continued: Option<&Continued>, run: Uuid, messages: Option<V
     };
     // Of runs that have begun no step of their own, none is asked for.
     lives.retain(|life| life.step < step);
-    let before = read(&lives).pop().unwrap_or_default();
+    let before = last_read(&lives);
     let is_same = |(read, before): &(&Value, &Value)| read == before;
     let kept = messages.iter().flatten().zip(&before).take_while(is_same).count();
     let messages = messages.map(|mut messages| messages.split_off(kept));
@@ -79,15 +80,19 @@ pub(super) fn lives(continued: Option<&Continued>, run: Uuid, messages: Option<V
     lives
 }
 
-/// The messages that each run has read.
-fn read(lives: &[TurnLife]) -> Vec<Vec<Value>> {
-    let mut all: Vec<Vec<Value>> = Vec::new();
-    for TurnLife { kept, messages, .. } in lives {
-        let before = all.last().map(Vec::as_slice).unwrap_or_default();
-        let kept = before.get(..*kept).unwrap_or(before);
-        all.push(kept.iter().chain(messages.iter().flatten()).cloned().collect());
+impl TurnLife {
+    /// Makes the messages that the run before has read those that this run has read.
+    fn reads(&self, read: &mut Vec<Value>) {
+        read.truncate(self.kept);
+        read.extend(self.messages.iter().flatten().cloned());
     }
-    all
+}
+
+/// The messages that the last run has read.
+fn last_read(lives: &[TurnLife]) -> Vec<Value> {
+    let mut read = Vec::new();
+    lives.iter().for_each(|life| life.reads(&mut read));
+    read
 }
 
 impl Left {
@@ -148,13 +153,13 @@ mod tests {
         let before = Continued { lives: skipped, first_step: 2, ..Continued::default() };
         let last = lives(Some(&before), three, Some(vec![said("a"), said("new"), said("b")]));
         assert_eq!(last.iter().map(|life| (life.run, life.kept)).collect::<Vec<_>>(), [(one, 0), (three, 1)]);
-        assert_eq!(read(&last)[1], [said("a"), said("new"), said("b")]);
+        assert_eq!(last_read(&last), [said("a"), said("new"), said("b")]);
     }
 
     #[test]
     fn a_life_of_an_older_build_has_its_whole_thread() {
         let old = json!({"step": 1, "run": Uuid::nil(), "messages": [said("a")]});
         let old: TurnLife = serde_json::from_value(old).unwrap();
-        assert_eq!(read(&[old]), [[said("a")]]);
+        assert_eq!(last_read(&[old]), [said("a")]);
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
     let end = match outcome {
         // Its answer has been taken already, or comes too late.
         Outcome::Stopped if events.is_over() => {
-            events.tell_over();
+            events.notify_no_effect();
             succeeded(&Value::Null)
         }
         Outcome::Succeeded(output) => complete(events, &output),

@@ -162,7 +162,7 @@ impl Kind for Turns {
         }
     }
 
-    async fn beside(&self, run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts) {
+    async fn alongside(&self, run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts) {
         let retitled = run.own.retitled.lock().take();
         let Some(retitled) = retitled else { return };
         if retitled.await.is_err() {

@@ -13,7 +13,7 @@ use kernel::Clock;
 use parking_lot::Mutex;
 use serde_json::Value;
 use store::batch::ChatUsageRow;
-use store::{Store, StoreError};
+use store::{ChatUsageSum, Store, StoreError};
 use uuid::Uuid;
 use wire::{ChatLimits, ErrorCode};
 
@@ -56,7 +56,7 @@ impl BudgetAccount {
         spent: &Spending,
         now: DateTime<Utc>,
     ) -> ChatUsageRow {
-        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let ChatUsageSum { calls, input_tokens, output_tokens, usd } = usage_sum(spent);
         ChatUsageRow {
             run_id,
             step,
@@ -64,11 +64,22 @@ impl BudgetAccount {
             workflow_id: self.workflow,
             session: self.session.clone(),
             turns: 0,
-            calls: whole(spent.calls),
-            input_tokens: whole(spent.input_tokens),
-            output_tokens: whole(spent.output_tokens),
-            usd: spent.dollars,
+            calls,
+            input_tokens,
+            output_tokens,
+            usd,
         }
+    }
+}
+
+/// As it is stored.
+pub(crate) fn usage_sum(spent: &Spending) -> ChatUsageSum {
+    let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    ChatUsageSum {
+        calls: whole(spent.calls),
+        input_tokens: whole(spent.input_tokens),
+        output_tokens: whole(spent.output_tokens),
+        usd: spent.dollars,
     }
 }
 

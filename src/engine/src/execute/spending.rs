@@ -45,7 +45,8 @@ impl Spending {
     }
 
     /// What a call of this model may use.
-    pub(crate) fn expected(model: &str, request: &ModelRequest) -> Self {
+    #[must_use]
+    pub fn expected(model: &str, request: &ModelRequest) -> Self {
         let messages: usize = request.messages.iter().map(bytes_of).sum();
         let tools: usize =
             request.tools.iter().map(|tool| tool.description.len() + tool.parameters.to_string().len()).sum();
@@ -61,7 +62,8 @@ impl Spending {
     }
 
     /// What a call has used: as the endpoint says, else the input that was expected, and an answer of so many bytes.
-    pub(crate) fn used(model: &str, usage: Option<Usage>, expected: &Self, answer: usize) -> Self {
+    #[must_use]
+    pub fn used(model: &str, usage: Option<Usage>, expected: &Self, answer: usize) -> Self {
         match usage {
             Some(usage) => Self {
                 calls: 1,
@@ -73,7 +75,9 @@ impl Spending {
         }
     }
 
-    pub(super) fn of(model: &str, input_tokens: u64, output_tokens: u64) -> Self {
+    /// One call with so many tokens.
+    #[must_use]
+    pub fn of(model: &str, input_tokens: u64, output_tokens: u64) -> Self {
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
         Self { calls: 1, input_tokens, output_tokens, dollars: cost(model, usage).unwrap_or_default() }
     }

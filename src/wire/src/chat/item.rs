@@ -56,6 +56,9 @@ pub enum ThreadStatus {
 }
 
 impl ThreadStatus {
+    /// All names, on the wire and in rows.
+    pub const NAMES: [&'static str; 3] = ["active", "locked", "closed"];
+
     /// The status of this name.
     #[must_use]
     pub fn read(name: &str, reason: Option<String>) -> Option<Self> {

@@ -2,7 +2,7 @@
 
 use super::chat::{ACCESS, CHAT_WORKFLOW};
 use super::parameters::{CURSOR, LIMIT};
-use crate::chat::ThreadItem;
+use crate::chat::{ThreadItem, ThreadStatus};
 use crate::operation::{Answer, Parameter, Values, delete, get, json, lines, operations, patch};
 use crate::{Erased, Erasing, ErrorCode, ExportLine, Listed, Scope, ThreadRecord, UpdateThread};
 
@@ -49,7 +49,7 @@ operations! {
         Parameter {
             name: "status",
             about: "Only threads with this status.",
-            values: Values::OneOf(&["active", "locked", "closed"]),
+            values: Values::OneOf(&ThreadStatus::NAMES),
         },
     ])
     .answers(&[Answer::of(200, json!(Listed<ThreadRecord>, examples::THREADS))])

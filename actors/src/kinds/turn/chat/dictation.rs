@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::NodeError;
-use models::{ModelError, TranscribeRequest, Transcript, Usage};
+use engine::ports::Spending;
+use models::{ModelError, TranscribeRequest, Transcript};
 use uuid::Uuid;
 use wire::TranscriptionSettings;
 
@@ -57,20 +58,18 @@ impl Chat {
         };
         let asking = model.transcribe(&request);
         let answered = kernel::timeout(&*self.ports.clock, LIMIT, asking).await;
-        let tokens = |bytes: usize, size: usize| u64::try_from(bytes / size).unwrap_or(u64::MAX);
-        // What a call counts as that is given up; some endpoints report no tokens of audio either.
-        let heard = Usage { input_tokens: tokens(bytes, BYTES_OF_TOKEN), ..Usage::default() };
-        let (usage, said) = match answered {
-            None => (Some(heard), Err(DictationError::Timeout)),
-            Some(Err(error)) => (None, Err(error.into())),
+        let name = &settings.binding.model;
+        // A call that is given up counts with its input; some endpoints report no tokens of audio either.
+        let input_tokens = u64::try_from(bytes / BYTES_OF_TOKEN).unwrap_or(u64::MAX);
+        let abandoned = Spending::of(name, input_tokens, 0);
+        let (used, transcript) = match answered {
+            None => (abandoned, Err(DictationError::Timeout)),
+            Some(Err(error)) => (Spending::default(), Err(error.into())),
             Some(Ok(Transcript { text, usage })) => {
-                let estimated = Usage { output_tokens: tokens(text.len(), 4), ..heard };
-                (Some(usage.unwrap_or(estimated)), Ok(text))
+                (Spending::used(name, usage, &abandoned, text.len()), Ok(text))
             }
         };
-        if let Some(usage) = usage {
-            self.count((workflow, session), &settings.binding.model, usage).await;
-        }
-        said
+        self.count((workflow, session), &used).await;
+        transcript
     }
 }

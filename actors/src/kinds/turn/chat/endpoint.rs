@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use engine::NodeError;
-use engine::ports::Credentials;
-use models::{EndpointSettings, Model, ModelError, Usage};
-use store::ChatUsageSum;
+use engine::ports::{Credentials, Spending};
+use models::{EndpointSettings, Model, ModelError};
 use uuid::Uuid;
 use wire::ModelBinding;
 
 use super::Chat;
 use crate::run::CredentialsOf;
+use crate::run::budget::usage_sum;
 
 /// A model that a setting names cannot be used.
 #[derive(Debug)]
@@ -49,16 +49,12 @@ impl Chat {
         Ok((model, name.to_owned()))
     }
 
-    /// Counts a call outside of runs. `chat`: the workflow, and the session that pays.
-    pub(super) async fn count(&self, chat: (Uuid, &str), model: &str, usage: Usage) {
-        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let used = ChatUsageSum {
-            calls: 1,
-            input_tokens: whole(usage.input_tokens),
-            output_tokens: whole(usage.output_tokens),
-            usd: models::cost(model, usage).unwrap_or_default(),
-        };
-        if let Err(error) = self.ports.store.add_chat_usage(chat, self.ports.writer, used).await {
+    /// Counts a call outside of runs, if it has used something. `chat`: the workflow, and the session that pays.
+    pub(super) async fn count(&self, chat: (Uuid, &str), used: &Spending) {
+        if used.calls == 0 {
+            return;
+        }
+        if let Err(error) = self.ports.store.add_chat_usage(chat, self.ports.writer, usage_sum(used)).await {
             tracing::warn!(%error, "failed to record the usage of a model");
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::ports::{ModelBudget, Spending};
 use kernel::ThreadId;
-use models::{Message, ModelRequest, NoPieces, Role, Usage};
+use models::{Message, ModelRequest, NoPieces, Role};
 use store::StoreError;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -102,50 +102,35 @@ impl Chat {
             return None;
         }
         let prompt = prompt.as_deref().unwrap_or(PROMPT);
-        let tokens = |bytes: usize| u64::try_from(bytes / 4).unwrap_or(u64::MAX);
-        let spending = |usage: Usage| Spending {
-            calls: 1,
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
-            dollars: models::cost(model, usage).unwrap_or_default(),
+        let request = ModelRequest {
+            model: name,
+            messages: vec![Message::text(Role::System, prompt), Message::text(Role::User, message)],
+            max_tokens: Some(TOKENS),
+            idempotency_key: Some(format!("{}-title", first.thread)),
+            ..ModelRequest::default()
         };
-        // What a call counts as that is given up.
-        let read = Usage { input_tokens: tokens(prompt.len() + message.len()), ..Usage::default() };
-        let expected = spending(Usage { output_tokens: TOKENS.into(), ..read });
+        let expected = Spending::expected(model, &request);
         let account = BudgetAccount::without_turn(first.workflow, session.to_owned());
         let budget = self.ports.budget(Some(account.clone()));
         if budget.reserve(&expected).await.is_err() {
             return None;
         }
-        let messages = vec![Message::text(Role::System, prompt), Message::text(Role::User, message)];
-        let key = Some(format!("{}-title", first.thread));
-        let max_tokens = Some(TOKENS);
-        let request = ModelRequest {
-            model: name,
-            messages,
-            max_tokens,
-            idempotency_key: key,
-            ..ModelRequest::default()
-        };
         let answered = kernel::timeout(&*self.ports.clock, LIMIT, endpoint.call(&request, &NoPieces)).await;
-        let (usage, written) = match answered {
-            None => (Some(read), None),
+        let (used, title) = match answered {
+            // A call that is given up counts with its input.
+            None => (Spending::of(model, expected.input_tokens, 0), None),
             Some(Err(error)) => {
                 tracing::warn!(%error, "failed to generate a title");
-                (None, None)
+                (Spending::default(), None)
             }
             Some(Ok(answer)) => {
-                let estimated = Usage { output_tokens: tokens(answer.text.len()), ..read };
-                (Some(answer.usage.unwrap_or(estimated)), cleaned(&answer.text))
+                (Spending::used(model, answer.usage, &expected, answer.text.len()), cleaned(&answer.text))
             }
         };
-        let used = usage.map(spending).unwrap_or_default();
         budget.release(&expected, &used);
-        if let Some(usage) = usage {
-            self.count((first.workflow, session), model, usage).await;
-        }
+        self.count((first.workflow, session), &used).await;
         self.ports.budgets.recorded(&account, &used);
-        written
+        title
     }
 }
 

@@ -12,8 +12,8 @@ use crate::kinds::turn::continuing::{Continued, Left, lives};
 use crate::run::End;
 use crate::text::{json, timestamp};
 
-/// Told if an answer changes nothing.
-const ANSWER_CHANGES_NOTHING: &str =
+/// The notice for an answer that has no effect.
+const ANSWER_HAS_NO_EFFECT: &str =
     "Your answer is stored. The conversation has already continued, or it waits for other answers.";
 
 impl ChatEvents {
@@ -34,11 +34,11 @@ impl ChatEvents {
         self.continued.as_ref().is_some_and(|continued| continued.is_over)
     }
 
-    /// Tells that the answer changes nothing.
-    pub(in crate::kinds::turn) fn tell_over(&mut self) {
+    /// Sends the notice that the answer has no effect.
+    pub(in crate::kinds::turn) fn notify_no_effect(&mut self) {
         self.event(ChatEvent::Notice {
             level: NoticeLevel::Info,
-            message: ANSWER_CHANGES_NOTHING.to_owned(),
+            message: ANSWER_HAS_NO_EFFECT.to_owned(),
             title: None,
         });
     }
@@ -71,7 +71,7 @@ impl ChatEvents {
     ) -> End {
         self.settle();
         if self.continued.is_some() && !self.has_progressed {
-            self.tell_over();
+            self.notify_no_effect();
         }
         for question in closed {
             let QuestionKey { node, visit, attempt, .. } = question.step;

@@ -151,12 +151,12 @@ impl Asking<'_> {
         loop {
             // An endpoint may repeat the key that it was sent.
             let masked = stream.then(|| Masked::new(call, call.redactor()));
-            let unread: &dyn Pieces = &NoPieces;
-            let pieces = Counted::new(masked.as_ref().map_or(unread, |masked| masked));
+            let no_pieces: &dyn Pieces = &NoPieces;
+            let pieces = Counted::new(masked.as_ref().map_or(no_pieces, |masked| masked));
             let reserved =
                 call.reserve(&self.chosen.name, Spending::expected(&self.chosen.name, &request)).await?;
             let answered = provider.call(&request, &pieces).await;
-            let told = pieces.bytes();
+            let streamed = pieces.bytes();
             // Of an answer that breaks off too.
             if let Some(masked) = masked {
                 masked.finish().await;
@@ -164,10 +164,10 @@ impl Asking<'_> {
             let answer = match answered {
                 Ok(answer) => answer,
                 Err(error) => {
-                    match told {
+                    match streamed {
                         0 => reserved.failed(),
                         // What breaks off was paid for.
-                        told => reserved.answered(&self.chosen.name, None, told),
+                        streamed => reserved.answered(&self.chosen.name, None, streamed),
                     }
                     return Err(NodeError::from(error).into());
                 }

@@ -42,7 +42,7 @@ pub(super) async fn list(
         );
     }
     let visitor = visitor.and_then(|(visitor, _)| visitor);
-    let filter = ThreadFilter { visitor, status: query.one_of("status", &["active", "locked", "closed"]) };
+    let filter = ThreadFilter { visitor, status: query.one_of("status", &ThreadStatus::NAMES) };
     ApiError::refuse(query.finish())?;
     let mut found =
         caller.store().threads_of_workflow(workflow.id, &filter, part.after, part.wanted()).await?;
@@ -196,7 +196,7 @@ fn update(body: &Map<String, Value>) -> Read<(Option<String>, Option<ThreadStatu
     let named = status.as_deref().map(|name| ThreadStatus::read(name, reason.clone()));
     match (&named, &reason) {
         (Some(None), _) => {
-            let message = "must be one of \"active\", \"locked\", \"closed\"";
+            let message = format!("must be one of {}", ThreadStatus::NAMES.join(", "));
             fields.note(FieldError::new("/status", "choice", message));
         }
         (None | Some(Some(ThreadStatus::Active)), Some(_)) => {
