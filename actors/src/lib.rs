@@ -33,4 +33,5 @@ mod text;
 pub mod triggers;
 
 pub use kinds::turn::Grace;
+pub use run::ImageLinks;
 pub use system::{Settings, System};

@@ -45,7 +45,7 @@ use crate::run::quota::Quota;
 use crate::run::recover::Recovery;
 use crate::run::start::Starts;
 use crate::run::sweeper::Sweeper;
-use crate::run::{FileRoom, Reads, RunPorts, SharedPorts, Wakeups};
+use crate::run::{FileRoom, ImageLinks, Reads, RunPorts, SharedPorts, Wakeups};
 use crate::runtime::{ArbiterPool, Guardian, Health};
 use crate::streams::{ForeignStreams, Topics};
 use crate::triggers::CronRounds;
@@ -87,6 +87,8 @@ pub struct Settings {
     pub mail: mail::Settings,
     /// Retention of ended runs; `None` keeps them forever.
     pub keep_runs: Option<TimeDelta>,
+    /// Makes addresses of images that runs show.
+    pub links: ImageLinks,
     /// Storage limit of a workspace in bytes; `None` is unlimited.
     pub workspace_bytes: Option<i64>,
 }
@@ -126,6 +128,7 @@ impl System {
             outbound,
             mail,
             keep_runs,
+            links,
             workspace_bytes,
         } = settings;
         let acquired = clock.monotonic();
@@ -150,6 +153,7 @@ impl System {
             vault,
             outbound,
             quota: Quota::new(workspace_bytes),
+            links,
             reads: Reads::default(),
             file_room: FileRoom::default(),
             budgets: Budgets::default(),

@@ -5,13 +5,18 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use engine::NodeError;
-use engine::ports::{AttachedFile, Attachments, Look, Room, attachment_not_found};
-use kernel::{AttachmentId, ThreadId};
+use engine::ports::{AttachedFile, Attachments, Look, NewImage, Room, attachment_not_found};
+use kernel::{AttachmentId, Clock, ThreadId};
 use parking_lot::Mutex;
-use store::{Store, StoreError, StoredAttachment};
+use ring::digest::{Context, SHA256};
+use store::{ImageLook, ShownImage, Store, StoreError, StoredAttachment};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
+use wire::ErrorCode;
+use wire::chat::GeneratedImage;
 
+use super::images::ImageLinks;
+use super::quota::{Quota, WorkspaceFull};
 use super::reads::ReadsOf;
 
 /// KiB that the requests of one workspace may hold of files at the same time.
@@ -40,7 +45,14 @@ impl FileRoom {
 /// The files of one run's thread.
 pub(super) struct AttachmentsOf<'a> {
     pub(super) thread: Option<ThreadId>,
+    pub(super) workspace: Uuid,
+    pub(super) workflow: Uuid,
     pub(super) store: &'a Store,
+    pub(super) quota: &'a Quota,
+    pub(super) links: &'a ImageLinks,
+    /// Where the client of the run reaches the service.
+    pub(super) base: &'a str,
+    pub(super) clock: &'a dyn Clock,
     pub(super) reads: ReadsOf,
     pub(super) room: Arc<Semaphore>,
 }
@@ -54,6 +66,12 @@ impl AttachmentsOf<'_> {
         let found = self.store.attachments_named(&named).await.map_err(|error| unreadable(&error))?;
         let own = found.into_iter().filter(|stored| stored.thread == Some(thread));
         Ok(own.map(|stored| (stored.id.to_string(), stored)).collect())
+    }
+
+    /// With an address that is valid from now on.
+    fn generated(&self, id: AttachmentId) -> GeneratedImage {
+        let url = self.links.of(id, self.base, self.clock.now());
+        GeneratedImage { id: id.to_string(), url }
     }
 
     async fn stored(&self, id: &str) -> Result<StoredAttachment, NodeError> {
@@ -94,10 +112,50 @@ impl Attachments for AttachmentsOf<'_> {
         self.store.set_attachment_text(id, text).await.map_err(|error| unreadable(&error))
     }
 
+    async fn image(&self, id: &str) -> Result<GeneratedImage, NodeError> {
+        let stored = self.stored(id).await?;
+        if stored.is_image() {
+            Ok(self.generated(stored.id))
+        } else {
+            let message = format!("the attachment '{id}' is not an image");
+            Err(NodeError::new(ErrorCode::AttachmentTypeNotAllowed, message))
+        }
+    }
+
+    async fn keep_image(&self, image: NewImage) -> Result<GeneratedImage, NodeError> {
+        let NewImage { mime_type, look: Look { width, height, colour }, bytes } = image;
+        let thread = self.thread.ok_or_else(|| attachment_not_found("image"))?;
+        let full = |full: WorkspaceFull| NodeError::new(ErrorCode::WorkspaceFull, full.to_string());
+        self.quota.room(self.workspace).map_err(full)?;
+        let shown = ShownImage {
+            id: image_id(thread, &bytes),
+            workspace: self.workspace,
+            workflow: self.workflow,
+            thread,
+            name: mime_type.replace("image/", "image."),
+            mime_type: mime_type.to_owned(),
+            look: ImageLook { width, height, colour },
+        };
+        let _place = self.reads.place().await;
+        self.store.keep_image(&shown, &bytes).await.map_err(|error| unreadable(&error))?;
+        Ok(self.generated(shown.id))
+    }
+
     async fn room(&self, bytes: u64) -> Room {
         let wanted = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).clamp(1, MAX_HELD_KIB);
         Box::new(Arc::clone(&self.room).acquire_many_owned(wanted).await.ok())
     }
+}
+
+/// The same for equal bytes in one thread: a node that is executed again stores nothing again.
+fn image_id(thread: ThreadId, bytes: &[u8]) -> AttachmentId {
+    let mut context = Context::new(&SHA256);
+    context.update(b"callboard image|");
+    context.update(thread.0.as_bytes());
+    context.update(bytes);
+    let mut id = [0; 16];
+    id.iter_mut().zip(context.finish().as_ref()).for_each(|(to, from)| *to = *from);
+    AttachmentId(Uuid::from_bytes(id))
 }
 
 fn attached(stored: &StoredAttachment) -> AttachedFile {
@@ -111,6 +169,6 @@ fn attached(stored: &StoredAttachment) -> AttachedFile {
 }
 
 fn unreadable(error: &StoreError) -> NodeError {
-    tracing::warn!(%error, "failed to read an attachment");
+    tracing::warn!(%error, "failed to read or store an attachment");
     NodeError::retryable(error.code(), error.code().message())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine::{Activity, RecordedStep};
+use kernel::ThreadId;
 use store::batch::QueueRow;
 use store::{RunState, StoreError};
 use tokio::sync::watch;
@@ -14,7 +15,7 @@ use super::journal::read_journal;
 use super::kind::{Kind, Outcome, Parking, Progress, Run};
 use super::waiting::{Waits, only_waits, waits_too_long};
 use super::writer::{End, RunWriter};
-use super::{Ran, RunPorts, error_json, execute, whole};
+use super::{Ran, Reach, RunPorts, error_json, execute, whole};
 use crate::lanes::{Key, WriteError};
 
 /// How far a run was driven.
@@ -70,12 +71,20 @@ impl<K: Kind> Driver<K> {
         kind.open(run, version, opening, stop.is_cancelled(), &writer, ports);
         writer.started();
         let (activity, deadline) = (Activity::default(), input.deadline);
+        let reach = Reach {
+            run: run.id,
+            workspace: run.workspace,
+            workflow: run.workflow,
+            thread: input.run.thread_id.as_deref().and_then(|thread| ThreadId::parse(thread).ok()),
+            account: writer.account(),
+            base: kind.base(run),
+        };
         let outcome = tokio::select! {
             biased;
             () = stop.cancelled() => Outcome::Stopped,
             outcome = self.unread(&writer, topic.readers()) => outcome,
             ran = alongside(
-                execute(version, (run.workspace, writer.account()), input, recorded, ports, &writer, &activity),
+                execute(version, reach, input, recorded, ports, &writer, &activity),
                 kind.alongside(run, &writer, ports),
             ) => match ran {
                 Ran::Succeeded(output) => Outcome::Succeeded(output),

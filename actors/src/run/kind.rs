@@ -98,6 +98,11 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         None
     }
 
+    /// Where clients reach the service, as far as the run's request says; not needed where it is configured.
+    fn base<'a>(&self, _run: &'a Run<Self>) -> Option<&'a str> {
+        None
+    }
+
     /// The writer of the run's events. Pure.
     fn events(&self, run: &Run<Self>, told: Self::Told, ports: &RunPorts) -> Self::Events;
 

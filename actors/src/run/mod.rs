@@ -12,6 +12,7 @@ pub(crate) mod drive;
 mod early_start;
 mod event_writer;
 mod frames;
+mod images;
 mod interrupted;
 pub(crate) mod join;
 mod journal;
@@ -25,6 +26,7 @@ pub(crate) mod recover;
 pub(crate) mod refill;
 mod search;
 pub(crate) mod start;
+mod stored_options;
 pub(crate) mod sweeper;
 pub(crate) mod waiting;
 mod wakeups;
@@ -69,8 +71,10 @@ pub(crate) use attachments::FileRoom;
 use budget::{BudgetAccount, Budgets, RunBudget};
 pub(crate) use credentials::CredentialsOf;
 use databases::DatabasesOf;
+pub use images::ImageLinks;
 use pace::Turn;
 use search::SearchOf;
+pub(crate) use stored_options::StoredOptions;
 use workflows::WorkflowsOf;
 
 /// What every run works with. Cheap to clone.
@@ -111,6 +115,8 @@ pub(crate) struct SharedPorts {
     pub(crate) outbound: Outbound,
     /// Which workspaces are full.
     pub(crate) quota: Quota,
+    /// Signs addresses of images.
+    pub(crate) links: ImageLinks,
     /// Shares of the connections that runs read with.
     pub(crate) reads: Reads,
     /// Room for files that requests to models hold.
@@ -173,7 +179,7 @@ enum Ran {
 /// Executes a version to its end. Dropped, the run is stopped.
 async fn execute<T: EventWriter>(
     version: &LoadedVersion,
-    (workspace, account): (Uuid, Option<BudgetAccount>),
+    reach: Reach<'_>,
     input: RunInput,
     recorded: Vec<RecordedStep>,
     ports: &RunPorts,
@@ -181,8 +187,8 @@ async fn execute<T: EventWriter>(
     activity: &Activity,
 ) -> Ran {
     let run = input.run.id.clone();
-    let thread = input.run.thread_id.as_deref().and_then(|thread| ThreadId::parse(thread).ok());
-    let adapters = Adapters::of(writer.run(), (workspace, account), thread, ports);
+    let workspace = reach.workspace;
+    let adapters = Adapters::of(reach, ports);
     let clock = Arc::clone(&ports.clock);
     let ports = adapters.ports(ports, writer, writer, activity);
     let mut turn = Turn::new(writer.run(), workspace, writer.slice(), &*clock);
@@ -208,6 +214,18 @@ async fn execute<T: EventWriter>(
     }
 }
 
+/// Whose data a run may reach.
+pub(crate) struct Reach<'a> {
+    pub(crate) run: Uuid,
+    pub(crate) workspace: Uuid,
+    pub(crate) workflow: Uuid,
+    pub(crate) thread: Option<ThreadId>,
+    /// Pays for its models.
+    pub(crate) account: Option<BudgetAccount>,
+    /// Where clients reach the service, as far as the run's request says.
+    pub(crate) base: Option<&'a str>,
+}
+
 /// What a run reaches beside its journal and its output.
 struct Adapters<'a> {
     answers: AnswersOf,
@@ -221,12 +239,8 @@ struct Adapters<'a> {
 }
 
 impl<'a> Adapters<'a> {
-    fn of(
-        run: Uuid,
-        (workspace, account): (Uuid, Option<BudgetAccount>),
-        thread: Option<ThreadId>,
-        ports: &'a RunPorts,
-    ) -> Self {
+    fn of(reach: Reach<'a>, ports: &'a RunPorts) -> Self {
+        let Reach { run, workspace, workflow, thread, account, base } = reach;
         Self {
             budget: ports.budget(account),
             answers: AnswersOf {
@@ -250,7 +264,13 @@ impl<'a> Adapters<'a> {
             },
             attachments: AttachmentsOf {
                 thread,
+                workspace,
+                workflow,
                 store: &ports.store,
+                quota: &ports.quota,
+                links: &ports.links,
+                base: base.unwrap_or_default(),
+                clock: &*ports.clock,
                 reads: ports.reads.of(workspace),
                 room: ports.file_room.of(workspace),
             },

@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use store::{StoreError, StoredRun};
 
 use super::kind::Kinds;
-use super::{Adapters, RunPorts, read_journal};
+use super::{Adapters, Reach, RunPorts, read_journal};
 use crate::plans::PlanError;
 use crate::text::stored_json;
 
@@ -44,7 +44,15 @@ pub(crate) async fn inputs(
     let filling = async {
         let recorded = read_journal(&ports.store, stored.id).await?;
         let input = kind.past_input(stored, inputs, &version).await?;
-        let adapters = Adapters::of(stored.id, (stored.workspace_id, None), stored.thread_id, ports);
+        let reach = Reach {
+            run: stored.id,
+            workspace: stored.workspace_id,
+            workflow: stored.workflow_id,
+            thread: stored.thread_id,
+            account: None,
+            base: None,
+        };
+        let adapters = Adapters::of(reach, ports);
         let (nowhere, activity) = (engine::ports::Nowhere, Activity::default());
         let engine = adapters.ports(ports, &nowhere, &nowhere, &activity);
         Ok(engine::refill(&version.plan, input, recorded, wanted, engine).await)

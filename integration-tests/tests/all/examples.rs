@@ -262,7 +262,10 @@ async fn the_gallery_shows_one_of_each() {
         serde_json::to_value(item).unwrap()["type"].as_str().unwrap().to_owned()
     };
     let kinds: Vec<String> = thread.items.data.iter().map(kind).collect();
-    assert_eq!(kinds, ["user_message", "workflow", "widget", "assistant_message", "end_of_turn"]);
+    assert_eq!(
+        kinds,
+        ["user_message", "workflow", "widget", "generated_image", "assistant_message", "end_of_turn"]
+    );
     assert_eq!(thread.title.as_deref(), Some("Order 7"));
 }
 

@@ -42,6 +42,12 @@ impl LinkKey {
         format!("exp={expires}&sig={}", URL_SAFE_NO_PAD.encode(tag))
     }
 
+    /// The address of an image. `base`: where clients reach the service; a path if it is empty.
+    #[must_use]
+    pub fn preview(&self, base: &str, id: AttachmentId, now: DateTime<Utc>) -> String {
+        format!("{base}/api/chat/attachments/{id}/preview?{}", self.query(id, LinkUse::Preview, now))
+    }
+
     /// Whether the signature is ours and the address has not expired.
     #[must_use]
     pub fn verifies(

@@ -257,7 +257,7 @@ impl Upload {
             let stored = uploads.named(new.id).await?;
             return stored.ok_or_else(|| Refusal::new(ErrorCode::AttachmentNotFound));
         }
-        let preview = match image_kind(media) {
+        let preview = match ImageKind::of_mime(media.mime()) {
             Some(kind) => Some(uploads.inspect_image(kind, &written).await?),
             None => None,
         };
@@ -306,16 +306,6 @@ impl Uploads {
         let smaller = preview.map(|preview| STANDARD.decode(preview)).transpose();
         let smaller = smaller.map_err(|_| damaged("its preview did not arrive"))?;
         Ok(Preview { look: ImageLook { width, height, colour }, smaller })
-    }
-}
-
-const fn image_kind(media: Media) -> Option<ImageKind> {
-    match media {
-        Media::Png => Some(ImageKind::Png),
-        Media::Jpeg => Some(ImageKind::Jpeg),
-        Media::Gif => Some(ImageKind::Gif),
-        Media::Webp => Some(ImageKind::Webp),
-        _ => None,
     }
 }
 

@@ -29,6 +29,20 @@ pub enum ImageKind {
     Webp,
 }
 
+impl ImageKind {
+    /// The format with this media type, such as `image/png`.
+    #[must_use]
+    pub fn of_mime(mime: &str) -> Option<Self> {
+        match mime {
+            "image/png" => Some(Self::Png),
+            "image/jpeg" => Some(Self::Jpeg),
+            "image/gif" => Some(Self::Gif),
+            "image/webp" => Some(Self::Webp),
+            _ => None,
+        }
+    }
+}
+
 /// Limits of one image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageLimits {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actors::delivery::mail::DeliveryError;
-use actors::{Grace, Settings, System};
+use actors::{Grace, ImageLinks, Settings, System};
 use auth::exposure::Asks;
 use auth::keyring::KeyringError;
 use auth::link::LinkKey;
@@ -169,7 +169,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     })
     .await?;
     let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_deref()).await?);
-    let links = LinkKey::new(&store.service_key("attachment_links", ring.as_deref()).await?);
+    let links = Arc::new(LinkKey::new(&store.service_key("attachment_links", ring.as_deref()).await?));
     let sandbox = sandbox(&config.sandbox);
     let limits = UploadLimits { file: config.chat.upload_max_bytes, day: config.chat.upload_daily_bytes };
     let uploads = Uploads::new(store.clone(), sandbox.clone(), Arc::clone(&clock), ids.clone(), limits);
@@ -204,6 +204,10 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
             outbound,
             mail,
             keep_runs: config.database.keep_runs,
+            links: ImageLinks {
+                key: Arc::clone(&links),
+                base: config.http.public_base_url.as_ref().map(|base| base.as_str().into()),
+            },
             workspace_bytes: config.database.workspace_bytes,
         })
         .await?,

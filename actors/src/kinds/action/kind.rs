@@ -16,7 +16,8 @@ use super::start::TRIGGER;
 use crate::kinds;
 use crate::kinds::turn::{history_of, run_input};
 use crate::plans::LoadedVersion;
-use crate::run::budget::{BudgetAccount, session_of};
+use crate::run::StoredOptions;
+use crate::run::budget::BudgetAccount;
 use crate::run::drive::{ended_with, succeeded};
 use crate::run::kind::{Kind, KindRow, Outcome, Run};
 use crate::run::{End, RunPorts, whole};
@@ -46,7 +47,7 @@ impl Kind for ActionRuns {
 
     fn own(&self, left: &LeftRun) -> Result<Own, String> {
         let thread = left.run.thread_id.ok_or("the action has no thread")?;
-        let session = session_of(left.run.options.as_deref());
+        let StoredOptions { session, .. } = StoredOptions::read(left.run.options.as_deref());
         Ok(Own { thread, widget: None, accepted: left.run.created_at, session })
     }
 

@@ -7,12 +7,12 @@ mod writer;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kernel::{Clock, Ids, ItemKey, ThreadId};
+use kernel::{AttachmentId, Clock, Ids, ItemKey, ThreadId};
 use serde_json::Value;
 use store::FoundItem;
 use store::batch::{
-    ClosedQuestionsRow, ItemRow, QuestionItemRow, RemovedItemRow, ReplacedItemRow, ThreadChangeRow,
-    TurnSentRow,
+    ClosedQuestionsRow, ContainedRow, ItemRow, QuestionItemRow, RemovedItemRow, ReplacedItemRow,
+    ThreadChangeRow, TurnSentRow,
 };
 use uuid::Uuid;
 use wire::chat::{ChatEvent, Dialect, IncompleteReason, ItemBody, ThreadItem};
@@ -71,6 +71,7 @@ struct Rows {
     question_items: Vec<QuestionItemRow>,
     sent: Vec<TurnSentRow>,
     closed: Vec<ClosedQuestionsRow>,
+    contained: Vec<ContainedRow>,
 }
 
 impl ChatEvents {
@@ -303,6 +304,11 @@ impl ChatEvents {
     fn apply(&mut self, changes: Vec<Change>) {
         for change in changes {
             let (thread_id, run_id) = (self.thread, self.run);
+            if let Change::Added(item) | Change::Replaced(item) = &change
+                && let Some(image) = kept_image(&item.wire.body)
+            {
+                self.rows.contained.push(ContainedRow { attachment: image.0, thread_id });
+            }
             match &change {
                 Change::Added(item) => {
                     self.insert(item.id, item.key().map(str::to_owned), json(&item.wire));
@@ -319,6 +325,14 @@ impl ChatEvents {
             }
             self.events.extend(events_of(change));
         }
+    }
+}
+
+/// The image of an item that is stored.
+fn kept_image(body: &ItemBody) -> Option<AttachmentId> {
+    match body {
+        ItemBody::GeneratedImage { image: Some(image), .. } => AttachmentId::parse(&image.id).ok(),
+        _ => None,
     }
 }
 

@@ -21,7 +21,8 @@ use super::resume::{Resumed, fold};
 use super::{TRIGGER, Turn, TurnOf, Turns, ending, grace, order, refill};
 use crate::kinds;
 use crate::plans::LoadedVersion;
-use crate::run::budget::{BudgetAccount, session_of as session};
+use crate::run::StoredOptions;
+use crate::run::budget::BudgetAccount;
 use crate::run::kind::{Kind, KindRow, Outcome, Parking};
 use crate::run::waiting::Waits;
 use crate::run::{End, RunPorts, RunWriter};
@@ -52,11 +53,13 @@ impl Kind for Turns {
 
     fn own(&self, left: &LeftRun) -> Result<Turn, String> {
         let run = &left.run;
+        let StoredOptions { session, base } = StoredOptions::read(run.options.as_deref());
         Ok(Turn {
             thread: run.thread_id.ok_or("the turn has no thread")?,
             dialect: left.dialect.ok_or("the turn's stream has no dialect")?,
             order: run.turn_order.unwrap_or(run.id),
-            session: session(run.options.as_deref()),
+            session,
+            base,
             continues: run.continues,
             again: Again::stored(run.options.as_deref(), run.started_at.is_some()),
             user_item: None,
@@ -130,6 +133,10 @@ impl Kind for Turns {
 
     fn account(&self, run: &TurnOf) -> Option<BudgetAccount> {
         Some(BudgetAccount::of_turn(run.workflow, run.own.session.clone()?))
+    }
+
+    fn base<'a>(&self, run: &'a TurnOf) -> Option<&'a str> {
+        run.own.base.as_deref()
     }
 
     fn events(&self, run: &TurnOf, told: Resumed, ports: &RunPorts) -> ChatEvents {

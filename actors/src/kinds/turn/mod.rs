@@ -54,6 +54,8 @@ pub(crate) struct Turn {
     again: Option<Again>,
     /// The session whose limits apply to its models.
     session: Option<String>,
+    /// Where clients reach the service, if it is not configured.
+    base: Option<String>,
     /// The run whose turn it continues with an answer.
     continues: Option<Uuid>,
     /// The user's message of a new turn.

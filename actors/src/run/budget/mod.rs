@@ -11,7 +11,6 @@ use engine::NodeError;
 use engine::ports::{ModelBudget, Spending, StepRecord};
 use kernel::Clock;
 use parking_lot::Mutex;
-use serde_json::Value;
 use store::batch::ChatUsageRow;
 use store::{ChatUsageSum, Store, StoreError};
 use uuid::Uuid;
@@ -21,7 +20,6 @@ use self::limits::{Limit, next_day};
 use self::sums::{Sums, minus};
 use super::journal::number;
 use crate::plans::Plans;
-use crate::text::stored_json;
 
 /// The account that pays for the models of a run.
 #[derive(Debug, Clone)]
@@ -81,12 +79,6 @@ pub(crate) fn usage_sum(spent: &Spending) -> ChatUsageSum {
         output_tokens: whole(spent.output_tokens),
         usd: spent.dollars,
     }
-}
-
-/// The session whose limits apply to a run's models, as its row says; `None` if its workflow uses no models.
-pub(crate) fn session_of(options: Option<&str>) -> Option<String> {
-    let options = stored_json(options?).ok()?;
-    options.get("session").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// A limit is reached.

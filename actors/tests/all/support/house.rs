@@ -9,6 +9,7 @@ use actors::plans::LoadedVersion;
 use actors::streams::{Reader, Readout};
 use actors::{Settings, System};
 use auth::keyring::KeyRing;
+use auth::link::LinkKey;
 use kernel::{Clock, Ids, ManualClock, SystemClock, SystemRandom, ThreadId};
 use serde_json::{Map, json};
 use store::testing::TestDatabase;
@@ -121,6 +122,7 @@ impl House {
                         members_and: None,
                     },
                     keep_runs: None,
+                    links: actors::ImageLinks { key: Arc::new(LinkKey::new(&[0; 32])), base: None },
                     workspace_bytes: None,
                 };
                 assert!(started.send(Arc::new(System::start(settings).await.unwrap())).is_ok());
@@ -185,6 +187,7 @@ impl Instance {
             dialect: Dialect::Interface,
             title: None,
             session: None,
+            base: None,
             idempotency: None,
         }
     }

@@ -1,6 +1,7 @@
 //! Attachments: uploads, messages with files, what models see of them.
 
 mod direct;
+mod images;
 mod limits;
 mod messages;
 mod models;

@@ -116,7 +116,7 @@ fn refused(problem: &DocumentProblem) -> NodeError {
 }
 
 /// Why no worker has read it.
-fn unread(error: sandbox::SandboxError) -> NodeError {
+pub(crate) fn unread(error: sandbox::SandboxError) -> NodeError {
     use sandbox::SandboxError as Sandboxed;
     match error {
         Sandboxed::Timeout(limit) => NodeError::new(

@@ -4,6 +4,7 @@ use std::any::Any;
 
 use async_trait::async_trait;
 use wire::ErrorCode;
+use wire::chat::GeneratedImage;
 
 use crate::NodeError;
 
@@ -31,6 +32,17 @@ pub struct Look {
     pub height: u32,
     /// Its main colour, in a word.
     pub colour: String,
+}
+
+/// An image that a node makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewImage {
+    /// PNG, JPEG, GIF or WebP.
+    pub mime_type: &'static str,
+    /// What it looks like.
+    pub look: Look,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
 }
 
 /// Room for bytes in memory; dropping it gives it back.
@@ -63,6 +75,18 @@ pub trait Attachments: Send + Sync {
     /// [`NodeError`] if it cannot be stored now.
     async fn keep_text(&self, file: &AttachedFile, text: &str) -> Result<(), NodeError>;
 
+    /// An image that a message of the thread contains, with an address for clients.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AttachmentNotFound`] as of [`Self::find`]; [`ErrorCode::AttachmentTypeNotAllowed`] if it is not an image.
+    async fn image(&self, id: &str) -> Result<GeneratedImage, NodeError>;
+
+    /// Stores an image for the thread, equal bytes once, and returns it with an address for clients.
+    ///
+    /// # Errors
+    /// [`ErrorCode::WorkspaceFull`]; [`NodeError`] if it cannot be stored now.
+    async fn keep_image(&self, image: NewImage) -> Result<GeneratedImage, NodeError>;
+
     /// Waits for room for this many bytes in memory. All requests of a workspace share the room, for images and for documents that are being read.
     async fn room(&self, bytes: u64) -> Room;
 }
@@ -93,6 +117,14 @@ impl Attachments for NoAttachments {
 
     async fn keep_text(&self, file: &AttachedFile, _text: &str) -> Result<(), NodeError> {
         Err(attachment_not_found(&file.id))
+    }
+
+    async fn image(&self, id: &str) -> Result<GeneratedImage, NodeError> {
+        Err(attachment_not_found(id))
+    }
+
+    async fn keep_image(&self, _image: NewImage) -> Result<GeneratedImage, NodeError> {
+        Err(NodeError::new(ErrorCode::AttachmentNotFound, "the run has no thread that could keep an image"))
     }
 
     async fn room(&self, _bytes: u64) -> Room {

@@ -274,8 +274,14 @@ impl Call<'_> {
         if self.is_in_thread() { Ok(self.env.budget.item(Some(body))?) } else { Ok(()) }
     }
 
-    fn is_in_thread(&self) -> bool {
+    /// Whether the run belongs to a thread of a chat.
+    pub(crate) fn is_in_thread(&self) -> bool {
         self.frame.input.run.thread_id.is_some()
+    }
+
+    /// Whether only inputs are filled again: nothing is sent or stored.
+    pub(crate) fn is_refill(&self) -> bool {
+        self.env.refill.is_some()
     }
 
     /// Sends an event to the readers at once.

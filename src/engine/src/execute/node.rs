@@ -34,6 +34,11 @@ pub(crate) trait Node: Send + Sync {
         false
     }
 
+    /// Whether the node shows images in the chat.
+    fn shows_images(&self) -> bool {
+        false
+    }
+
     /// Whether running a finished visit again only sends what it has sent: it has no other effect, or its steps are recorded.
     fn repeats(&self) -> bool {
         false

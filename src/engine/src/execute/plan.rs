@@ -45,6 +45,12 @@ impl Plan {
         self.nodes.iter().any(|node| matches!(node.effect, Effect::Model | Effect::Nested))
     }
 
+    /// Whether a node may show an image that the thread keeps, itself or inside.
+    #[must_use]
+    pub fn may_show_images(&self) -> bool {
+        self.nodes.iter().any(|node| node.effect == Effect::Nested || node.node.shows_images())
+    }
+
     /// Whether a template or a condition names `inputs.action`, or `inputs` as a whole.
     #[must_use]
     pub fn reads_action(&self) -> bool {

@@ -13,7 +13,9 @@ use wire::chat::{ItemBody, NoticeLevel, Source, ThreadStatus};
 
 pub use net::{Client as Outbound, Host};
 
-pub use super::attachments::{AttachedFile, Attachments, Look, NoAttachments, Room, attachment_not_found};
+pub use super::attachments::{
+    AttachedFile, Attachments, Look, NewImage, NoAttachments, Room, attachment_not_found,
+};
 use super::delivery::Delivery;
 pub use super::spending::{ModelBudget, Spending};
 use crate::cache::Cache;

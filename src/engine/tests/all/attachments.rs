@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use engine::NodeError;
-use engine::ports::{AttachedFile, Attachments, Look, Room, attachment_not_found};
+use engine::ports::{AttachedFile, Attachments, Look, NewImage, Room, attachment_not_found};
 use parking_lot::Mutex;
+use wire::chat::GeneratedImage;
 
 /// A file with its bytes, and the text that a node has stored of it.
 struct Kept {
@@ -65,6 +66,25 @@ impl Attachments for MemoryAttachments {
 
     async fn keep_text(&self, file: &AttachedFile, text: &str) -> Result<(), NodeError> {
         self.with(&file.id, |kept| kept.text = Some(text.to_owned()))
+    }
+
+    async fn image(&self, id: &str) -> Result<GeneratedImage, NodeError> {
+        self.with(id, |kept| GeneratedImage { id: id.to_owned(), url: format!("memory:{}", kept.file.name) })
+    }
+
+    async fn keep_image(&self, image: NewImage) -> Result<GeneratedImage, NodeError> {
+        let mut files = self.0.lock();
+        let id = format!("kept-{}", files.len());
+        let NewImage { mime_type, look, bytes } = image;
+        let file = AttachedFile {
+            id: id.clone(),
+            name: id.clone(),
+            mime_type: mime_type.to_owned(),
+            size: u64::try_from(bytes.len()).unwrap(),
+            look: Some(look),
+        };
+        files.push(Kept { file, bytes, text: None });
+        Ok(GeneratedImage { url: format!("memory:{id}"), id })
     }
 
     async fn room(&self, _bytes: u64) -> Room {

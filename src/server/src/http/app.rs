@@ -37,7 +37,7 @@ pub(crate) struct AppParts {
     pub(crate) store: Store,
     pub(crate) system: Arc<System>,
     pub(crate) visitors: VisitorKey,
-    pub(crate) links: LinkKey,
+    pub(crate) links: Arc<LinkKey>,
     pub(crate) uploads: Uploads,
     pub(crate) sign_in: SignInKeys,
     pub(crate) provider: Option<Provider>,

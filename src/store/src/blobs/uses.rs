@@ -78,7 +78,7 @@ pub(crate) async fn forget_all(
     connection: &mut AsyncPgConnection,
     owners: &[Uuid],
 ) -> Result<(), StoreError> {
-    diesel::sql_query("DELETE FROM blob_uses WHERE owner = ANY($1) AND kind IN ('attachment', 'preview')")
+    diesel::sql_query("DELETE FROM blob_uses WHERE owner = ANY($1)")
         .bind::<Array<SqlUuid>, _>(owners)
         .execute(connection)
         .await?;

@@ -231,7 +231,7 @@ async fn erase_rest(connection: &mut AsyncPgConnection, erasure: &Erasure) -> Re
     diesel::sql_query(
         "WITH gone AS MATERIALIZED (SELECT id FROM attachments WHERE owner_kind = $2 AND owner_id = $3
              AND workflow_id = $1 AND created_at <= $4),
-         uses AS (DELETE FROM blob_uses u USING gone WHERE u.owner = gone.id AND u.kind IN ('attachment', 'preview')),
+         uses AS (DELETE FROM blob_uses u USING gone WHERE u.owner = gone.id),
          feedback AS (DELETE FROM item_feedback WHERE workflow_id = $1 AND author_kind = $2 AND author_id = $3
              AND created_at <= $4),
          keys AS (DELETE FROM idempotency_keys WHERE scope = 'chat|' || $1::text || '|' || $2 || ':' || $3)

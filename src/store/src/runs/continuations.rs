@@ -190,7 +190,8 @@ pub(super) async fn insert(
          put_run AS (INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, writer_id, thread_id, stream_id,
                  status, inputs, options, created_at, parked, continues)
              SELECT $2, r.workspace_id, r.workflow_id, r.version_id, r.trigger, r.writer_id, r.thread_id, $3, 'queued',
-                 r.inputs, json_strip_nulls(json_build_object('session', r.options::json->>'session'))::text, $4, 1, $1
+                 r.inputs, json_strip_nulls(json_build_object('session', r.options::json->>'session',
+                     'base', r.options::json->>'base'))::text, $4, 1, $1
              FROM runs r JOIN thread ON thread.id = r.thread_id WHERE r.id = $1 RETURNING workflow_id, thread_id),
          put_stream AS (INSERT INTO streams (id, day, run_id, workflow_id, thread_id, dialect)
              SELECT $3, $5, $2, workflow_id, thread_id,

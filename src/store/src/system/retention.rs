@@ -43,7 +43,7 @@ macro_rules! thread_rows {
              cuts AS (DELETE FROM thread_cuts t USING gone WHERE t.thread_id = gone.id),
              turns AS (DELETE FROM feedback_turns t USING gone WHERE t.thread_id = gone.id),
              uses AS (DELETE FROM blob_uses u USING attachments t, gone WHERE t.thread_id = gone.id
-                 AND u.owner = t.id AND u.kind IN ('attachment', 'preview')),
+                 AND u.owner = t.id),
              files AS (DELETE FROM attachments t USING gone WHERE t.thread_id = gone.id)"
     };
 }

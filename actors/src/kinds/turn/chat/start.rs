@@ -115,6 +115,8 @@ pub struct NewTurn {
     pub busy: BusyThread,
     /// The session whose limits apply to its models.
     pub session: Option<String>,
+    /// Where clients reach the service, if it is not configured and the workflow may show images.
+    pub base: Option<String>,
     /// What the title of a new thread is written with; `None`: its title is the first words of the message.
     pub title: Option<NewTitle>,
     /// The request's key, if it has one.
@@ -122,10 +124,11 @@ pub struct NewTurn {
 }
 
 /// What the run's row keeps of its start, JSON.
-fn options(again: Option<Again>, session: Option<&str>) -> Option<String> {
+fn options(again: Option<Again>, session: Option<&str>, base: Option<&str>) -> Option<String> {
     let mut options = Map::new();
     options.extend(again.map(|again| ("again".to_owned(), again.options())));
     options.extend(session.map(|session| ("session".to_owned(), session.into())));
+    options.extend(base.map(|base| ("base".to_owned(), base.into())));
     (!options.is_empty()).then(|| to_json(&options))
 }
 
@@ -217,7 +220,7 @@ pub(super) fn rows(
             thread_id: Some(thread),
             stream_id: Some(ids.stream),
             inputs: inputs.to_string(),
-            options: options(again, new.session.as_deref()),
+            options: options(again, new.session.as_deref(), new.base.as_deref()),
             created_at: now,
         }],
         streams: vec![StreamRow {
@@ -309,6 +312,7 @@ pub(super) fn rows(
             dialect: new.dialect,
             order: ids.run,
             session: new.session,
+            base: new.base,
             continues: None,
             again,
             user_item: action.is_none().then(|| again.map_or(item, |again| again.item)),

@@ -164,5 +164,6 @@ impl EventWriter for ChatEvents {
         batch.question_items.append(&mut self.rows.question_items);
         batch.turns_sent.append(&mut self.rows.sent);
         batch.closed_questions.append(&mut self.rows.closed);
+        batch.contained.append(&mut self.rows.contained);
     }
 }

@@ -8,6 +8,7 @@ mod components;
 mod content;
 pub(crate) mod hidden;
 mod icons;
+mod image;
 mod item_question;
 mod key;
 pub(crate) mod notice;

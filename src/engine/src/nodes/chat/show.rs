@@ -4,11 +4,10 @@ use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Map, Value, json};
 use wire::FieldError;
-use wire::chat::{GeneratedImage, ItemBody};
+use wire::chat::ItemBody;
 
-use super::{content, icons, key, sources};
+use super::{content, icons, image, key, sources};
 use crate::NodeError;
-use crate::canonical::sha256;
 use crate::check::Check;
 use crate::execute::ports::SentItem;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
@@ -18,8 +17,6 @@ use crate::schema::Schema;
 use crate::template::fill;
 
 const KINDS: [&str; 4] = ["task", "workflow", "image", "end_of_turn"];
-/// Characters of the longest address of an image.
-const LONGEST_URL: usize = 2_048;
 const HELP: &str = "`callboard node show show` lists the members";
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -92,13 +89,8 @@ fn schema() -> Value {
         "more": key::more_schema(),
         "task": {"description": "A task of type `custom` (`title?`, `icon?`, `content?`), `web_search` (`title?`, `title_query?`, `queries`, `sources`), `thought` (`title?`, `content`), `file` (`title?`, `sources`) or `image` (`title?`), each with `status_indicator?`; null removes the item. Templates inside, or a template of it."},
         "workflow": {"description": "`{type: custom or reasoning, tasks, summary?, expanded?}` with at most 100 tasks; null removes the item. Templates inside, or a template of it."},
-        "image": {"description": "`{url}` (https); absent while it is generated; null removes the item. Templates inside, or a template of it."},
+        "image": {"description": "`{url}` (https), `{attachment}` (the id of an image in the thread), or `{base64}` (a PNG, JPEG, GIF or WebP of at most 5 MiB, which the thread keeps); absent while it is generated; null removes the item. Templates inside, or a template of it."},
         "progress": {"type": "number", "minimum": 0, "maximum": 1, "description": "How far an image with `more` is; a number, or a template of one."}}})
-}
-
-fn image_schema() -> Value {
-    json!({"type": "object", "required": ["url"], "additionalProperties": false, "properties": {
-        "url": {"type": "string", "pattern": "^https://[^/]", "maxLength": LONGEST_URL}}})
 }
 
 fn task_problems(task: &Value, base: &str) -> Vec<FieldError> {
@@ -109,10 +101,6 @@ fn list_problems(list: &Value, base: &str) -> Vec<FieldError> {
     Schema::problems_of(&list_schema(), list, base)
 }
 
-fn image_problems(image: &Value, base: &str) -> Vec<FieldError> {
-    Schema::problems_of(&image_schema(), image, base)
-}
-
 fn progress_problems(progress: &Value, base: &str) -> Vec<FieldError> {
     Schema::problems_of(&json!({"type": "number", "minimum": 0, "maximum": 1}), progress, base)
 }
@@ -121,7 +109,7 @@ fn progress_problems(progress: &Value, base: &str) -> Vec<FieldError> {
 fn problems_of(kind: &str) -> content::Problems {
     match kind {
         "task" => task_problems,
-        "image" => image_problems,
+        "image" => image::problems,
         _ => list_problems,
     }
 }
@@ -175,7 +163,7 @@ impl Node for Show {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let key = input.get("key").and_then(Value::as_str).map(str::to_owned);
-        let body = self.body(&input)?;
+        let body = self.body(&input, call).await?;
         if body.is_some() || key.is_some() {
             call.send(SentItem { key: key.clone(), body, more: self.more }).await?;
         }
@@ -186,6 +174,10 @@ impl Node for Show {
         true
     }
 
+    fn shows_images(&self) -> bool {
+        self.kind == "image"
+    }
+
     fn repeats(&self) -> bool {
         true
     }
@@ -193,7 +185,7 @@ impl Node for Show {
 
 impl Show {
     /// The item of a filled input; `None` if it is to be removed.
-    fn body(&self, input: &Value) -> Result<Option<ItemBody>, NodeError> {
+    async fn body(&self, input: &Value, call: &Call<'_>) -> Result<Option<ItemBody>, NodeError> {
         let content = input.get("content");
         if content.is_some_and(Value::is_null) {
             return Ok(None);
@@ -206,20 +198,21 @@ impl Show {
         Ok(Some(match self.kind {
             "end_of_turn" => ItemBody::EndOfTurn,
             "task" => ItemBody::Task { task: serde_json::from_value(content).map_err(wrong)? },
-            "image" => self.image(&content, input.get("progress"))?,
+            "image" => self.image(&content, input.get("progress"), call).await?,
             _ => ItemBody::Workflow { workflow: serde_json::from_value(content).map_err(wrong)? },
         }))
     }
 
-    fn image(&self, content: &Value, progress: Option<&Value>) -> Result<ItemBody, NodeError> {
+    async fn image(
+        &self,
+        content: &Value,
+        progress: Option<&Value>,
+        call: &Call<'_>,
+    ) -> Result<ItemBody, NodeError> {
         if let Some(progress) = progress {
             content::refuse(progress_problems(progress, "/progress"))?;
         }
-        let image = content.get("url").and_then(Value::as_str).map(|url| {
-            let digest = sha256(&[url.as_bytes()]);
-            let id = format!("img_{}", hex::encode(digest.get(..12).unwrap_or_default()));
-            GeneratedImage { id, url: url.to_owned() }
-        });
+        let image = image::shown(content, call).await?;
         // Only an open item is in progress.
         let progress = progress.and_then(Value::as_f64).filter(|_| self.more);
         Ok(ItemBody::GeneratedImage { image, progress })

@@ -86,6 +86,8 @@ pub(super) async fn begin(
     }
     let title = if is_first { access.title(session.clone()) } else { None };
     let session = session.filter(|_| version.plan.may_use_models());
+    let shows_images = version.plan.may_show_images();
+    let base = app.config().http.public_base_url.is_none().then(|| app.public_base(request));
     let started = app
         .chat()
         .start(NewTurn {
@@ -99,6 +101,7 @@ pub(super) async fn begin(
             dialect: dialect(app, request),
             busy: access.busy(),
             session,
+            base: base.filter(|_| shows_images),
             title,
             idempotency: key,
         })

@@ -40,7 +40,7 @@ const FORGET: &str = "
             AND (attached_at IS NULL OR attached_at < $3)
             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED),
         uses AS (DELETE FROM blob_uses u USING old
-            WHERE u.owner = old.id AND u.kind IN ('attachment', 'preview'))
+            WHERE u.owner = old.id)
     DELETE FROM attachments a USING old WHERE a.id = old.id";
 
 /// The result of a claim.

@@ -1,10 +1,12 @@
 //! Attachments: files that were uploaded for messages.
 
 mod claims;
+mod images;
 mod records;
 mod uploads;
 
 pub use claims::AttachmentClaim;
+pub use images::ShownImage;
 pub(super) use records::Row as AttachmentRow;
 pub use records::{ImageLook, NewAttachment, StoredAttachment};
 pub use uploads::{Kept, NotKept, Preview, UploadOfDay};

@@ -24,8 +24,7 @@ impl<'a> Links<'a> {
 
     /// The address of an image.
     pub(in crate::http::chat) fn preview(&self, id: AttachmentId) -> String {
-        let query = self.key.query(id, LinkUse::Preview, self.now);
-        format!("{}/api/chat/attachments/{id}/preview?{query}", self.base)
+        self.key.preview(&self.base, id, self.now)
     }
 
     /// An attachment, with the address of its preview if it is an image.
@@ -47,10 +46,19 @@ impl<'a> Links<'a> {
 
     /// Gives the images of an item addresses.
     pub(in crate::http) fn sign(&self, item: &mut ThreadItem) {
-        let ItemBody::UserMessage { attachments, .. } = &mut item.body else { return };
-        for attachment in attachments.iter_mut().filter(|one| one.kind == AttachmentKind::Image) {
-            let id = AttachmentId::parse(&attachment.id).ok();
-            attachment.preview_url = id.map(|id| self.preview(id));
+        match &mut item.body {
+            ItemBody::UserMessage { attachments, .. } => {
+                for attachment in attachments.iter_mut().filter(|one| one.kind == AttachmentKind::Image) {
+                    let id = AttachmentId::parse(&attachment.id).ok();
+                    attachment.preview_url = id.map(|id| self.preview(id));
+                }
+            }
+            ItemBody::GeneratedImage { image: Some(image), .. } => {
+                if let Ok(id) = AttachmentId::parse(&image.id) {
+                    image.url = self.preview(id);
+                }
+            }
+            _ => {}
         }
     }
 }

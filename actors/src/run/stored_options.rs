@@ -1,0 +1,25 @@
+//! What a run's row keeps of its request.
+
+use serde_json::Value;
+
+use crate::text::stored_json;
+
+/// Of a run of a chat.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoredOptions {
+    /// The session whose limits apply to its models; `None` if its workflow uses no models.
+    pub(crate) session: Option<String>,
+    /// Where clients reach the service; `None` if that is configured, or the workflow shows no images.
+    pub(crate) base: Option<String>,
+}
+
+impl StoredOptions {
+    /// Of the JSON in the row; what cannot be read is not there.
+    pub(crate) fn read(options: Option<&str>) -> Self {
+        let Some(options) = options.and_then(|options| stored_json(options).ok()) else {
+            return Self::default();
+        };
+        let text = |name| options.get(name).and_then(Value::as_str).map(str::to_owned);
+        Self { session: text("session"), base: text("base") }
+    }
+}

@@ -1,0 +1,199 @@
+//! Images that a workflow shows: those of a message, and those that it makes.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::ImageFormat;
+use integration_tests::{AnswerExt, TestService, Workflow, chat, events, graphs, until};
+use serde_json::{Value, json};
+
+use super::{id_of, message, picture, red, said, uploaded};
+
+/// Shows an image of `inputs.metadata`.
+async fn gallery(t: &TestService, image: &Value) -> Workflow {
+    let show = json!({"name": "show", "type": "show", "kind": "image", "image": image});
+    t.workflow().graph(graphs::chain(&[show], None)).published().create().await
+}
+
+/// Sends a message with this metadata; returns its thread and the events of its turn.
+async fn asked(t: &TestService, workflow: &Workflow, metadata: Value) -> (String, Vec<Value>) {
+    let mut request = message(workflow, None, "show it", &[]);
+    request["metadata"] = metadata;
+    said(t, &request).await
+}
+
+fn base64(bytes: &[u8]) -> Value {
+    json!({"base64": STANDARD.encode(bytes)})
+}
+
+/// The image of the last item.
+fn image(events: &[Value]) -> Value {
+    let is_image = |event: &&Value| event["item"]["type"] == "generated_image";
+    events.iter().rfind(is_image).map(|event| event["item"]["image"].clone()).unwrap_or_default()
+}
+
+fn path(t: &TestService, image: &Value) -> String {
+    let url = image["url"].as_str().unwrap();
+    url.strip_prefix(&format!("http://{}", t.address())).unwrap_or_else(|| panic!("{url}")).to_owned()
+}
+
+/// The error of the last run.
+async fn code(t: &TestService) -> String {
+    t.scalar("SELECT error::json->>'code' FROM runs ORDER BY id DESC LIMIT 1").await
+}
+
+const KEPT: &str = "SELECT concat_ws(' ', a.name, a.mime_type, a.size, a.width, a.height, a.colour, a.contained, a.owner_kind, u.kind)
+    FROM attachments a JOIN blob_uses u ON u.owner = a.id";
+
+#[tokio::test]
+async fn an_image_that_a_workflow_makes_is_kept_with_its_thread() {
+    let mut t = TestService::with_manual_clock().await;
+    let workflow = gallery(&t, &json!("{{ inputs.metadata }}")).await;
+    // Larger than a preview may be: it is served as it is.
+    let large = picture(ImageFormat::Jpeg, 1_600, 1_200, [0, 0, 255]);
+    let (thread, events) = asked(&t, &workflow, base64(&large)).await;
+    let shown = image(&events);
+    let served = t.get(&path(&t, &shown)).await;
+    assert_eq!((served.status, served.header("content-type")), (200, Some("image/jpeg")));
+    assert_eq!(served.header("content-security-policy"), Some("default-src 'none'; sandbox"));
+    assert!(served.body[..] == large[..]);
+    let kept = t.scalar(KEPT).await;
+    assert_eq!(kept, format!("image.jpeg image/jpeg {} 1600 1200 blue t visitor image", large.len()));
+    let params = json!({"thread_id": thread});
+    let read = t.chat(&chat::ask(&workflow, "threads.get_by_id", params.clone())).await.value();
+    assert_eq!(read["items"]["data"][1]["image"]["id"], shown["id"]);
+    let params_of_image = json!({"attachment_id": shown["id"]});
+    let deleted = t.chat(&chat::ask(&workflow, "attachments.delete", params_of_image)).await;
+    assert_eq!(deleted.refusal(), "409 attachment.in_use");
+    assert_eq!(t.chat(&chat::ask(&workflow, "threads.delete", params)).await.status, 200);
+    assert_eq!(t.get(&path(&t, &shown)).await.refusal(), "404 attachment.not_found");
+    t.advance(Duration::from_secs(86_400));
+    t.restart().await;
+    until("the image to be deleted", async || t.scalar("SELECT count(*) FROM attachments").await == "0")
+        .await;
+    t.assert_no_rows("blob_uses").await;
+}
+
+#[tokio::test]
+async fn equal_images_of_a_thread_are_kept_once() {
+    let t = TestService::start().await;
+    let image_of =
+        |name: &str| json!({"name": name, "type": "show", "kind": "image", "image": base64(&red())});
+    let graph = graphs::chain(&[image_of("one"), image_of("two")], None);
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let (thread, events) = said(&t, &message(&workflow, None, "show", &[])).await;
+    let first = image(&events);
+    let (_, events) = said(&t, &message(&workflow, Some(&thread), "again", &[])).await;
+    assert_eq!(image(&events), first);
+    assert_eq!(t.scalar(KEPT).await.split(' ').next_back(), Some("image"));
+    assert_eq!(t.scalar("SELECT count(*) FROM attachments").await, "1");
+    said(&t, &message(&workflow, None, "show", &[])).await;
+    assert_eq!(t.scalar("SELECT count(*) FROM attachments").await, "2", "another thread has its own");
+    assert_eq!(t.scalar("SELECT count(*) FROM blobs").await, "1");
+}
+
+#[tokio::test]
+async fn an_image_of_a_message_is_shown_and_nothing_else() {
+    let t = TestService::start().await;
+    let workflow = gallery(
+        &t,
+        &json!({"attachment": "{{ inputs.metadata.id if inputs.metadata else inputs.attachments[0].id }}"}),
+    )
+    .await;
+    let picture = id_of(&uploaded(&t, &workflow, "red.png", &red()).await);
+    let (_, events) = said(&t, &message(&workflow, None, "this", &[&picture])).await;
+    assert_eq!(image(&events)["id"], json!(picture));
+    assert_eq!(t.get(&path(&t, &image(&events))).await.body[..], red()[..]);
+    let text = id_of(&uploaded(&t, &workflow, "a.txt", b"text").await);
+    said(&t, &message(&workflow, None, "this", &[&text])).await;
+    assert_eq!(code(&t).await, "attachment.type_not_allowed");
+    for foreign in [picture.as_str(), "atc_00", "x"] {
+        let (_, events) = asked(&t, &workflow, json!({"id": foreign})).await;
+        assert_eq!(code(&t).await, "attachment.not_found", "{foreign}");
+        assert_eq!(image(&events), Value::Null, "{foreign}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_image_is_refused_and_not_kept() {
+    let t = TestService::start().await;
+    let workflow = gallery(&t, &json!("{{ inputs.metadata }}")).await;
+    let damaged = &red()[..60];
+    for (given, expected) in [
+        (json!({"base64": "%%"}), "node.failed"),
+        (json!({"base64": format!("data:image/png;base64,{}", STANDARD.encode(red()))}), "node.failed"),
+        (json!({"base64": ""}), "node.failed"),
+        (json!({}), "node.failed"),
+        (json!({"base64": "AAAA", "url": "https://example.org/i"}), "node.failed"),
+        (base64(b"only a text"), "attachment.type_not_allowed"),
+        (base64(b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>"), "attachment.type_not_allowed"),
+        (base64(damaged), "attachment.damaged"),
+    ] {
+        asked(&t, &workflow, given.clone()).await;
+        assert_eq!(code(&t).await, expected, "{given}");
+    }
+    let long = gallery(&t, &json!({"base64": "{{ 'AAAA' * 1747628 }}"})).await;
+    asked(&t, &long, json!({})).await;
+    assert_eq!(code(&t).await, "attachment.too_large");
+    t.assert_no_rows("attachments").await;
+    t.assert_no_rows("blob_uses").await;
+}
+
+#[tokio::test]
+async fn an_image_after_a_question_has_the_address_that_the_client_uses() {
+    let t = TestService::start().await;
+    let ask = json!({"name": "ask", "type": "ask", "inputs": [{"id": "ok", "type": "freeform", "question": "Which?"}]});
+    let show = json!({"name": "show", "type": "show", "kind": "image", "image": base64(&red())});
+    let workflow = t.workflow().graph(graphs::chain(&[ask, show], None)).published().create().await;
+    let (thread, asked) = said(&t, &message(&workflow, None, "show", &[])).await;
+    let params = json!({"thread_id": thread, "item_id": asked.last().unwrap()["item"]["id"],
+                        "input": {"answers": {"ok": {"values": ["red"]}}}});
+    let continued = t.chat(&chat::ask(&workflow, "threads.add_structured_input", params)).await;
+    let shown = image(&events(&continued.text()));
+    assert_eq!(t.get(&path(&t, &shown)).await.status, 200, "{shown}");
+}
+
+#[tokio::test]
+async fn the_configured_base_is_used() {
+    let t = TestService::builder()
+        .set("SERVICE_PUBLIC_BASE_URL", "https://chat.example.org/callboard")
+        .start()
+        .await;
+    let workflow = gallery(&t, &base64(&red())).await;
+    let (_, events) = asked(&t, &workflow, json!({})).await;
+    let url = image(&events)["url"].as_str().unwrap().to_owned();
+    assert!(url.starts_with("https://chat.example.org/callboard/api/chat/attachments/atc_"), "{url}");
+    assert_eq!(t.scalar("SELECT coalesce(options, '-') FROM runs").await, "-");
+}
+
+#[tokio::test]
+async fn an_image_whose_item_was_not_stored_is_deleted_after_a_day() {
+    let mut t = TestService::with_manual_clock().await;
+    let show = json!({"name": "show", "type": "show", "kind": "image", "key": "i", "more": true, "image": base64(&red())});
+    let remove = json!({"name": "remove", "type": "show", "kind": "image", "key": "i", "image": null});
+    let workflow = t.workflow().graph(graphs::chain(&[show, remove], None)).published().create().await;
+    said(&t, &message(&workflow, None, "show", &[])).await;
+    assert_eq!(t.scalar("SELECT contained::text FROM attachments").await, "false");
+    t.advance(Duration::from_secs(86_400 + 60));
+    t.restart().await;
+    until("the image to be deleted", async || t.scalar("SELECT count(*) FROM attachments").await == "0")
+        .await;
+    t.assert_no_rows("blob_uses").await;
+}
+
+#[tokio::test]
+async fn a_run_outside_of_a_chat_and_a_trace_keep_nothing() {
+    let t = TestService::start().await;
+    let workflow = gallery(&t, &base64(&red())).await;
+    let path = format!("/api/workflows/{}/runs?wait=10", workflow.id);
+    let done = t.post(&path, &json!({"inputs": {}}).to_string()).await.value();
+    assert_eq!(done["status"], "succeeded", "{done}");
+    t.assert_no_rows("attachments").await;
+    said(&t, &message(&workflow, None, "show", &[])).await;
+    t.execute("DELETE FROM attachments").await;
+    let run = t.scalar("SELECT id::text FROM runs WHERE thread_id IS NOT NULL").await;
+    let trace = t.get(&format!("/api/runs/{run}/trace")).await.value();
+    assert_eq!(trace["steps"][0]["input"]["content"]["base64"], base64(&red())["base64"], "{trace}");
+    t.assert_no_rows("attachments").await;
+}

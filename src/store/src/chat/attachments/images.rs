@@ -1,0 +1,91 @@
+//! Images that runs show in their threads.
+
+use diesel::prelude::*;
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use kernel::{AttachmentId, ThreadId};
+use uuid::Uuid;
+
+use super::records::ImageLook;
+use crate::blobs::{BlobUse, records, uses};
+use crate::chat::owner::OwnerKind;
+use crate::schema::{attachments, threads};
+use crate::{Store, StoreError};
+
+/// Kind of the use of an image's bytes.
+const IMAGE: &str = "image";
+
+/// An image that a run shows.
+#[derive(Debug, Clone)]
+pub struct ShownImage {
+    /// The same for equal bytes in one thread.
+    pub id: AttachmentId,
+    /// The workspace that its bytes count for.
+    pub workspace: Uuid,
+    /// The workflow of the thread.
+    pub workflow: Uuid,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The file's name.
+    pub name: String,
+    /// Its media type.
+    pub mime_type: String,
+    /// What it looks like.
+    pub look: ImageLook,
+}
+
+impl Store {
+    /// Stores an image for its thread, unless it is stored already. It counts as an attachment that no message contains until its item
+    /// is stored.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn keep_image(&self, new: &ShownImage, bytes: &[u8]) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                // The run may begin before its thread is stored.
+                let owner: Option<(String, Option<String>)> = threads::table
+                    .find(new.thread.0)
+                    .select((threads::owner_kind, threads::owner_id))
+                    .first(connection)
+                    .await
+                    .optional()?;
+                let (owner_kind, owner_id) =
+                    owner.unwrap_or_else(|| (OwnerKind::Anyone.as_str().to_owned(), None));
+                let address = records::put(connection, bytes, now).await?;
+                let side = |side: u32| i32::try_from(side).ok();
+                let whose = (
+                    attachments::id.eq(new.id.0),
+                    attachments::workspace_id.eq(new.workspace),
+                    attachments::workflow_id.eq(new.workflow),
+                    attachments::owner_kind.eq(owner_kind),
+                    attachments::owner_id.eq(owner_id),
+                    attachments::session.eq(""),
+                    attachments::thread_id.eq(new.thread.0),
+                    attachments::created_at.eq(now),
+                    attachments::attached_at.eq(now),
+                );
+                let what = (
+                    attachments::name.eq(&new.name),
+                    attachments::mime_type.eq(&new.mime_type),
+                    attachments::size.eq(i64::try_from(bytes.len()).unwrap_or(i64::MAX)),
+                    attachments::digest.eq(address.as_slice()),
+                    attachments::width.eq(side(new.look.width)),
+                    attachments::height.eq(side(new.look.height)),
+                    attachments::colour.eq(&new.look.colour),
+                );
+                // Young again, if no item contains it yet.
+                diesel::insert_into(attachments::table)
+                    .values((whose, what))
+                    .on_conflict(attachments::id)
+                    .do_update()
+                    .set((attachments::created_at.eq(now), attachments::attached_at.eq(now)))
+                    .execute(connection)
+                    .await?;
+                let kept = BlobUse { kind: IMAGE, owner: new.id.0, workspace: new.workspace };
+                uses::insert(connection, &address, kept).await
+            })
+            .await
+    }
+}
