@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{Answer, AnswerExt, TestService, Workflow, chat, until};
+use integration_tests::{Answer, AnswerExt, TestService, Workflow, chat, graphs, until};
 use serde_json::{Value, json};
 
 use crate::visitors::{CANARY, Visitor, found_in, leave_everything, published};
@@ -79,4 +79,27 @@ async fn a_workflow_without_retention_stores_no_content_an_hour_after_its_use() 
         until("nothing is left", async || found_in(&t, CANARY).await.is_empty()),
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_run_whose_content_is_erased_keeps_its_usage() {
+    let t = TestService::with_manual_clock().await;
+    let ask =
+        json!({"name": "said", "type": "llm", "model": "practice/assistant", "user": "{{ inputs.message }}"});
+    let say = json!({"name": "say", "type": "reply", "text": "{{ results.said.text }}"});
+    let workflow = t.workflow().graph(graphs::chain(&[ask, say], None)).published().create().await;
+    assert_eq!(keep_for(&t, &workflow, json!(0)).await.status, 200);
+    let thread = t.while_time_passes(t.visitor().say(&workflow.id, "hello")).await.unwrap().thread_id;
+    let run = t.scalar("SELECT id FROM runs").await;
+    let usage = async || t.get(&format!("/api/runs/{run}/trace")).await.value()["usage"].clone();
+    let used = usage().await;
+    assert!(used["calls"] == 1 && used["output_tokens"].as_u64() > Some(0), "{used}");
+    t.advance(Duration::from_secs(2 * 3_600));
+    let erased = "SELECT count(*) FROM run_steps";
+    t.while_time_passes_in(
+        Duration::from_secs(600),
+        until("it is erased", async || t.scalar(erased).await == "0"),
+    )
+    .await;
+    assert_eq!(usage().await, used, "{thread}");
 }

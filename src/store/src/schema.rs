@@ -114,6 +114,7 @@ diesel::table! {
         cancel_requested_at -> Nullable<Timestamptz>,
         parked -> Integer,
         turn_order -> Nullable<Uuid>,
+        usage -> Nullable<Text>,
         continues -> Nullable<Uuid>,
         options -> Nullable<Text>,
         created_at -> Timestamptz,

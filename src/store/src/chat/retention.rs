@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Bytea, Integer, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Array, BigInt, Bytea, Integer, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use kernel::{ItemKey, first_id_at};
 use uuid::Uuid;
@@ -33,6 +33,12 @@ pub struct ChatRetention {
     /// Days after its last item until a thread is deleted; 0: content is not kept.
     #[diesel(sql_type = Integer)]
     pub days: i32,
+}
+
+#[derive(QueryableByName)]
+struct ThreadRow {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
 }
 
 impl Store {
@@ -96,7 +102,7 @@ impl Store {
     }
 
     /// Erases threads in which nothing has happened since then, with their content, deleted threads included. Of their runs, times, status,
-    /// version and the code of an error stay; of feedback, its kind.
+    /// version, usage and the code of an error stay; of feedback, its kind.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -127,26 +133,40 @@ impl Store {
         which: &str,
     ) -> Result<bool, StoreError> {
         // A request that is still to be sent is not lost.
+        let idle = format!(
+            "workflow_id = $1 AND {which}
+                 AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND (r.finished_at IS NULL OR r.finished_at >= $3
+                     OR EXISTS (SELECT FROM outbox o WHERE o.run_id = r.id AND o.next_attempt_at IS NOT NULL)))"
+        );
+        let now = self.now();
+        let threads: Vec<ThreadRow> =
+            diesel::sql_query(format!("SELECT id FROM threads t WHERE {idle} ORDER BY created_at LIMIT $4"))
+                .bind::<SqlUuid, _>(workflow)
+                .bind::<Timestamptz, _>(at)
+                .bind::<Timestamptz, _>(now - CONTENT_USE)
+                .bind::<BigInt, _>(THREADS_PART)
+                .load(&mut *self.connection().await?)
+                .await?;
+        let threads: Vec<Uuid> = threads.into_iter().map(|thread| thread.id).collect();
+        self.keep_usage(&threads).await?;
         let sql = format!(
-            "WITH gone AS MATERIALIZED (SELECT id FROM threads t WHERE workflow_id = $1 AND {which}
-                 AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND (r.finished_at IS NULL OR r.finished_at >= $4
-                     OR EXISTS (SELECT FROM outbox o WHERE o.run_id = r.id AND o.next_attempt_at IS NOT NULL)))
-                 ORDER BY created_at LIMIT $5 FOR UPDATE SKIP LOCKED),
+            "WITH gone AS MATERIALIZED (SELECT id FROM threads t WHERE id = ANY($5) AND {idle}
+                 FOR UPDATE SKIP LOCKED),
              old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUN_ROWS},
              {CONTENT_ROWS}, {CLEAR_RUN_CONTENT},
              comments AS (UPDATE item_feedback f SET comment = NULL FROM gone WHERE f.thread_id = gone.id)
-             UPDATE threads t SET deleted_at = coalesce(t.deleted_at, $3), erased_at = coalesce(t.erased_at, $3), owner_id = NULL,
+             UPDATE threads t SET deleted_at = coalesce(t.deleted_at, $4), erased_at = coalesce(t.erased_at, $4), owner_id = NULL,
                  title = NULL, status_reason = NULL, image_domains = NULL FROM gone WHERE t.id = gone.id"
         );
-        let now = self.now();
-        let found = diesel::sql_query(sql)
+        let erased = diesel::sql_query(sql)
             .bind::<SqlUuid, _>(workflow)
             .bind::<Timestamptz, _>(at)
-            .bind::<Timestamptz, _>(now)
             .bind::<Timestamptz, _>(now - CONTENT_USE)
-            .bind::<BigInt, _>(THREADS_PART)
+            .bind::<Timestamptz, _>(now)
+            .bind::<Array<SqlUuid>, _>(&threads)
             .execute(&mut *self.connection().await?)
             .await?;
-        Ok(is_full(found, THREADS_PART))
+        // Threads that are locked at present are erased in the next round.
+        Ok(erased > 0 && is_full(threads.len(), THREADS_PART))
     }
 }

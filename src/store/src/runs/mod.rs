@@ -16,6 +16,7 @@ pub(crate) mod stops;
 pub(crate) mod streams;
 mod take_over;
 mod trace;
+mod usage;
 
 pub use continuations::*;
 pub use due_turns::*;

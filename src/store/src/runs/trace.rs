@@ -7,18 +7,13 @@ use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Int4, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
-use futures_util::TryStreamExt as _;
-use serde_json::Value;
 use uuid::Uuid;
 
 use crate::runs::journal::Row;
-use crate::schema::run_steps;
 use crate::{Store, StoreError, StoredStep};
 
 /// Bytes of results after which a page ends: it has one row at least.
 const PAGE_BYTES: i64 = 16 << 20;
-/// Large results that are read at once.
-const RESULTS_AT_ONCE: usize = 16;
 
 /// The place of an attempt in a journal, ordered by start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,52 +144,4 @@ impl Store {
             .await?;
         Ok((found.attempts, found.bytes))
     }
-
-    /// Returns what the models used in each attempt that asked one: the node and the `usage` of its result or error. The row of
-    /// a container, such as an agent's, holds the sum of what ran inside it.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database does not answer.
-    pub async fn models_usage(&self, run: Uuid) -> Result<Vec<(String, Value)>, StoreError> {
-        type Found = (String, Option<String>, Option<Vec<u8>>, Option<String>);
-        const MARK: &str = "%\"cost_usd\"%";
-        let mut connection = self.connection().await?;
-        let rows = run_steps::table
-            .filter(run_steps::run_id.eq(run))
-            .filter(
-                (run_steps::result.like(MARK).is_not_distinct_from(true))
-                    .or(run_steps::error.like(MARK).is_not_distinct_from(true))
-                    .or(run_steps::result_blob.is_not_null()),
-            )
-            .select((run_steps::node, run_steps::result, run_steps::result_blob, run_steps::error))
-            .load_stream::<Found>(&mut *connection)
-            .await?;
-        let (mut used, mut large) = (Vec::new(), Vec::new());
-        let mut rows = std::pin::pin!(rows);
-        while let Some((node, result, blob, error)) = rows.try_next().await? {
-            if let Some(usage) = result.or(error).and_then(|text| usage_of(&text)) {
-                used.push((node, usage));
-            } else {
-                large.extend(blob.map(|digest| (node, digest)));
-            }
-        }
-        drop(connection);
-        for part in large.chunks(RESULTS_AT_ONCE) {
-            let digests: Vec<Vec<u8>> = part.iter().map(|(_, digest)| digest.clone()).collect();
-            let results = self.blobs(&digests).await?;
-            for (node, digest) in part {
-                let text = results.get(digest).and_then(|bytes| std::str::from_utf8(bytes).ok());
-                used.extend(text.and_then(usage_of).map(|usage| (node.clone(), usage)));
-            }
-        }
-        Ok(used)
-    }
-}
-
-/// The usage in a result or an error of a node that asked a model.
-fn usage_of(text: &str) -> Option<Value> {
-    let mut value: Value = serde_json::from_str(text).ok()?;
-    let is_models = value.get("model").is_some() || value.get("code").is_some();
-    let usage = value.get_mut("usage").filter(|_| is_models)?.take();
-    (usage.get("calls").is_some() && usage.get("cost_usd").is_some()).then_some(usage)
 }

@@ -7,7 +7,6 @@ mod records;
 mod requests;
 mod rerun;
 mod trace;
-mod usage;
 
 pub(super) use create::{new_run, new_run_of};
 

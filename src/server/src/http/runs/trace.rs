@@ -9,7 +9,7 @@ use serde_json::Value;
 use store::StepPlace;
 use wire::{InterruptedAttempt, Trace, TraceStep};
 
-use super::{found, records, usage};
+use super::{found, records};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::paging::{self, Part};
@@ -42,7 +42,7 @@ pub(super) async fn trace(
     give(&mut steps, inputs);
     // It takes reading every large result: once is enough.
     let usage = match part.after {
-        None => Some(usage::of(&store.models_usage(run.id).await?)),
+        None => Some(store.run_usage(run.id).await?),
         Some(_) => None,
     };
     let interrupted = match part.after {

@@ -1,0 +1,182 @@
+//! What the models of a run have used.
+
+use std::collections::BTreeSet;
+
+use diesel::prelude::*;
+use diesel::sql_types::{Array, Text, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use futures_util::TryStreamExt;
+use serde_json::Value;
+use uuid::Uuid;
+use wire::RunUsage;
+
+use crate::schema::run_steps;
+use crate::{Store, StoreError};
+
+/// Large results that are held at once.
+const RESULTS_AT_ONCE: usize = 16;
+
+/// The runs of threads `$1` whose journals may contain what a model has used.
+const MAY_USE_MODELS: &str = "
+    SELECT r.id FROM runs r WHERE r.thread_id = ANY($1) AND r.usage IS NULL AND EXISTS (SELECT FROM run_steps s
+        WHERE s.run_id = r.id AND (s.result LIKE '%\"cost_usd\"%' OR s.error LIKE '%\"cost_usd\"%' OR s.result_blob IS NOT NULL))";
+
+#[derive(QueryableByName)]
+struct RunId {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+}
+
+#[derive(QueryableByName)]
+struct KeptUsage {
+    #[diesel(sql_type = diesel::sql_types::Nullable<Text>)]
+    usage: Option<String>,
+}
+
+impl Store {
+    /// What the models of a run have used, failed attempts included.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn run_usage(&self, run: Uuid) -> Result<RunUsage, StoreError> {
+        let kept: Option<KeptUsage> = diesel::sql_query("SELECT usage FROM runs WHERE id = $1")
+            .bind::<SqlUuid, _>(run)
+            .get_result(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        match kept.and_then(|kept| serde_json::from_str(&kept.usage?).ok()) {
+            Some(usage) => Ok(usage),
+            None => Ok(of(&self.models_usage(run).await?)),
+        }
+    }
+
+    /// Keeps what the models of the threads' runs have used in the rows of the runs: their journals are going to be deleted.
+    pub(crate) async fn keep_usage(&self, threads: &[Uuid]) -> Result<(), StoreError> {
+        let runs: Vec<RunId> = diesel::sql_query(MAY_USE_MODELS)
+            .bind::<Array<SqlUuid>, _>(threads)
+            .load(&mut *self.connection().await?)
+            .await?;
+        for RunId { id } in runs {
+            let used = self.models_usage(id).await?;
+            if used.is_empty() {
+                continue;
+            }
+            let usage = serde_json::to_string(&of(&used)).unwrap_or_default();
+            diesel::sql_query("UPDATE runs SET usage = $2 WHERE id = $1")
+                .bind::<SqlUuid, _>(id)
+                .bind::<Text, _>(usage)
+                .execute(&mut *self.connection().await?)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Returns what the models used in each attempt that asked one: the node and the `usage` of its result or error. The row of
+    /// a container, such as an agent's, holds the sum of what ran inside it.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn models_usage(&self, run: Uuid) -> Result<Vec<(String, Value)>, StoreError> {
+        type Found = (String, Option<String>, Option<Vec<u8>>, Option<String>);
+        const MARK: &str = "%\"cost_usd\"%";
+        let mut connection = self.connection().await?;
+        let rows = run_steps::table
+            .filter(run_steps::run_id.eq(run))
+            .filter(
+                (run_steps::result.like(MARK).is_not_distinct_from(true))
+                    .or(run_steps::error.like(MARK).is_not_distinct_from(true))
+                    .or(run_steps::result_blob.is_not_null()),
+            )
+            .select((run_steps::node, run_steps::result, run_steps::result_blob, run_steps::error))
+            .load_stream::<Found>(&mut *connection)
+            .await?;
+        let (mut used, mut large) = (Vec::new(), Vec::new());
+        let mut rows = std::pin::pin!(rows);
+        while let Some((node, result, blob, error)) = rows.try_next().await? {
+            if let Some(usage) = result.or(error).and_then(|text| usage_of(&text)) {
+                used.push((node, usage));
+            } else {
+                large.extend(blob.map(|digest| (node, digest)));
+            }
+        }
+        drop(connection);
+        for part in large.chunks(RESULTS_AT_ONCE) {
+            let digests: Vec<Vec<u8>> = part.iter().map(|(_, digest)| digest.clone()).collect();
+            let results = self.blobs(&digests).await?;
+            for (node, digest) in part {
+                let text = results.get(digest).and_then(|bytes| std::str::from_utf8(bytes).ok());
+                used.extend(text.and_then(usage_of).map(|usage| (node.clone(), usage)));
+            }
+        }
+        Ok(used)
+    }
+}
+
+/// The usage in a result or an error of a node that asked a model.
+fn usage_of(text: &str) -> Option<Value> {
+    let mut value: Value = serde_json::from_str(text).ok()?;
+    let is_models = value.get("model").is_some() || value.get("code").is_some();
+    let usage = value.get_mut("usage").filter(|_| is_models)?.take();
+    (usage.get("calls").is_some() && usage.get("cost_usd").is_some()).then_some(usage)
+}
+
+/// The sum over the nodes that asked a model themselves: the row of an agent holds the sum of its calls. A sum is null if a
+/// part of it is not known.
+fn of(used: &[(String, Value)]) -> RunUsage {
+    let nodes: BTreeSet<&str> = used.iter().map(|(node, _)| node.as_str()).collect();
+    let mut sum = RunUsage { calls: 0, input_tokens: Some(0), output_tokens: Some(0), cost_usd: Some(0.0) };
+    for (_, usage) in used.iter().filter(|(node, _)| !holds_others(node, &nodes)) {
+        let count = |name: &str| usage.get(name).and_then(Value::as_u64);
+        let add = |sum: Option<u64>, name| sum.zip(count(name)).map(|(sum, more)| sum.saturating_add(more));
+        sum.calls = sum.calls.saturating_add(count("calls").unwrap_or_default());
+        sum.input_tokens = add(sum.input_tokens, "input_tokens");
+        sum.output_tokens = add(sum.output_tokens, "output_tokens");
+        let cost = usage.get("cost_usd").and_then(Value::as_f64);
+        sum.cost_usd = sum.cost_usd.zip(cost).map(|(sum, more)| ((sum + more) * 1e9).round() / 1e9);
+    }
+    sum
+}
+
+/// Whether one of the nodes ran inside `node`.
+fn holds_others(node: &str, nodes: &BTreeSet<&str>) -> bool {
+    ['/', '[', '#', '~'].iter().any(|mark| {
+        let inside = format!("{node}{mark}");
+        nodes.range(inside.as_str()..).next().is_some_and(|next| next.starts_with(&inside))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn used(node: &str, calls: u64, input: u64, cost: Value) -> (String, Value) {
+        let usage = json!({"calls": calls, "input_tokens": input, "output_tokens": 1, "cost_usd": cost});
+        (node.to_owned(), usage)
+    }
+
+    #[test]
+    fn what_is_counted_is_counted_once() {
+        let nothing =
+            RunUsage { calls: 0, input_tokens: Some(0), output_tokens: Some(0), cost_usd: Some(0.0) };
+        assert_eq!(of(&[]), nothing);
+        let mut all = vec![
+            used("ask", 1, 10, json!(0.1)),
+            used("ask2", 2, 5, json!(0.2)),
+            used("help[0]", 1, 7, json!(0.4)),
+            used("help[0].flow[0]/inner", 1, 100, json!(1)),
+            used("help[1]", 1, 8, json!(0.5)),
+            used("help", 3, 115, json!(1.9)),
+        ];
+        let sum = RunUsage { calls: 6, input_tokens: Some(130), output_tokens: Some(5), cost_usd: Some(2.2) };
+        // A call of a model that called a workflow holds its own tokens alone.
+        assert_eq!(of(&all), sum);
+        all.push(used("unpriced", 1, 1, Value::Null));
+        assert_eq!((of(&all).cost_usd, of(&all).input_tokens), (None, Some(131)));
+        let unknown = json!({"calls": 1, "input_tokens": null, "output_tokens": null, "cost_usd": null});
+        all.push(("silent".to_owned(), unknown));
+        let sum = RunUsage { calls: 8, input_tokens: None, output_tokens: None, cost_usd: None };
+        assert_eq!(of(&all), sum);
+    }
+}
