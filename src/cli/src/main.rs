@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     answer, audit, chat, completions, config, credential, demo, index, login, logout, node, rerun, run, runs,
-    serve, token, trigger, whoami, workflow, workspace,
+    serve, thread, token, trigger, visitor, whoami, workflow, workspace,
 };
 use options::ClientOptions;
 use output::{Failure, Output};
@@ -61,6 +61,16 @@ enum Command {
     },
     /// Chat with a published workflow in the terminal
     Chat(chat::Chat),
+    /// List, show and change the threads of a chat
+    Thread {
+        #[command(subcommand)]
+        command: thread::ThreadCommand,
+    },
+    /// Export and erase the data of a chat's visitors
+    Visitor {
+        #[command(subcommand)]
+        command: visitor::VisitorCommand,
+    },
     /// Run a workflow and print its result
     Run(run::Run),
     /// List, show, trace, watch and cancel runs
@@ -199,6 +209,8 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         }
         Command::Workflow { command } => workflow::run(command, outer),
         Command::Chat(command) => command.run(outer),
+        Command::Thread { command } => thread::run(command, outer),
+        Command::Visitor { command } => visitor::run(command, outer),
         Command::Run(command) => command.run(outer),
         Command::Runs { command } => runs::run(command, outer),
         Command::Answer(command) => command.run(outer),

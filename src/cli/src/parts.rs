@@ -25,3 +25,22 @@ pub(crate) async fn all<T>(
         }
     }
 }
+
+/// The first entries of a list.
+pub(crate) async fn at_most<T>(
+    mut missing: u32,
+    read: impl AsyncFn(&Part) -> Result<Listed<T>, Failure>,
+) -> Result<Vec<T>, Failure> {
+    let (mut found, mut part) = (Vec::new(), Part::default());
+    while missing > 0 {
+        part.limit = Some(missing.min(LIMIT));
+        let listed = read(&part).await?;
+        missing = missing.saturating_sub(u32::try_from(listed.data.len()).unwrap_or(missing));
+        found.extend(listed.data);
+        part.cursor = listed.next_cursor;
+        if part.cursor.is_none() {
+            break;
+        }
+    }
+    Ok(found)
+}

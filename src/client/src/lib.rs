@@ -26,6 +26,7 @@ mod threads;
 mod triggers;
 mod turn;
 mod upload;
+mod visitors;
 mod workflows;
 mod workspaces;
 
@@ -40,4 +41,5 @@ pub use reqwest::header::HeaderMap;
 pub use runs::{RunOptions, RunsFilter, StartedRun};
 pub use stream::{ChatStream, EventStream, RunStream, StreamEvent};
 pub use turn::{Turn, TurnError};
+pub use visitors::{Export, ThreadsFilter};
 pub use workflows::Part;

@@ -9,6 +9,7 @@ mod proxy;
 mod run;
 mod runs;
 mod terminal;
+mod threads;
 mod tokens;
 mod triggers;
 mod workflows;

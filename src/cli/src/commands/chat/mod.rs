@@ -12,6 +12,7 @@ use clap::Args;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 pub(crate) use talk::{Ended, Talk};
+pub(crate) use teller::lines;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 use wire::chat::{ItemBody, ThreadItem};

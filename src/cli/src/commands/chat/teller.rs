@@ -168,7 +168,7 @@ impl Teller {
 }
 
 /// What the terminal says of items other than messages: a line for each task, the text of a widget, the address of an image.
-fn lines(body: &ItemBody) -> Vec<String> {
+pub(crate) fn lines(body: &ItemBody) -> Vec<String> {
     match body {
         ItemBody::Task { task } => vec![line(task)],
         ItemBody::Workflow { workflow } => workflow.tasks.iter().map(line).collect(),

@@ -6,10 +6,8 @@ use wire::RunSummary;
 
 use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
+use crate::parts;
 use crate::table::{self, second};
-
-/// Maximum number of runs of one answer.
-const PAGE: u32 = 200;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  callboard runs list --status failed --limit 5\n  \
@@ -85,19 +83,10 @@ impl List {
             to: self.to.clone(),
             waits: self.waits.then_some(true),
         };
-        let (mut runs, mut cursor, mut missing) = (Vec::new(), None, self.limit);
-        while missing > 0 {
-            let part = Part { limit: Some(missing.min(PAGE)), cursor };
-            let listed = session.client.runs_of_workspace(&filter, &part).await;
-            let listed = listed.map_err(|error| session.failed(error))?;
-            missing = missing.saturating_sub(u32::try_from(listed.data.len()).unwrap_or(missing));
-            runs.extend(listed.data);
-            cursor = listed.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
-        }
-        Ok(runs)
+        let read = async |part: &Part| {
+            session.client.runs_of_workspace(&filter, part).await.map_err(|error| session.failed(error))
+        };
+        parts::at_most(self.limit, read).await
     }
 }
 

@@ -1,0 +1,55 @@
+//! `callboard thread show`.
+
+use clap::Args;
+use wire::chat::{ItemBody, ThreadItem};
+
+use super::Named;
+use crate::commands::chat::lines;
+use crate::options::Session;
+use crate::output::{Failure, Output, pretty, say};
+use crate::parts;
+use crate::table::second;
+use crate::terminal::{Paint, harmless};
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    pub(super) named: Named,
+}
+
+impl Show {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let Named { workflow, thread, .. } = &self.named;
+        let items =
+            parts::all(session, async |part| session.client.items_of_workflow(workflow, thread, part).await)
+                .await?;
+        if session.output == Output::Json {
+            return say(pretty(&items)?);
+        }
+        items.iter().try_for_each(show)
+    }
+}
+
+/// An item under its time and author.
+fn show(item: &ThreadItem) -> Result<(), Failure> {
+    let said = match &item.body {
+        ItemBody::UserMessage { .. }
+        | ItemBody::AssistantMessage { .. }
+        | ItemBody::StructuredInput { .. } => item.as_message(),
+        _ => None,
+    };
+    let (author, said) = match said {
+        Some(("user", text)) => ("visitor", Some(text)),
+        Some((_, text)) => ("assistant", Some(text)),
+        None => ("assistant", None),
+    };
+    let mut texts: Vec<String> = said.into_iter().chain(lines(&item.body)).collect();
+    if let ItemBody::UserMessage { attachments, .. } = &item.body {
+        texts.extend(attachments.iter().map(|attached| format!("[{}]", attached.name)));
+    }
+    if texts.is_empty() {
+        return Ok(());
+    }
+    say(Paint::stdout().bold(format!("{} {author}", second(&item.created_at))))?;
+    texts.iter().flat_map(|text| text.lines()).try_for_each(|line| say(format_args!("  {}", harmless(line))))
+}
