@@ -394,7 +394,8 @@ async fn a_locked_thread_says_why_and_a_closed_one_takes_no_message() {
     // It was opened again elsewhere.
     t.execute("UPDATE threads SET status = 'active', status_reason = NULL").await;
     browser.reload().await;
-    browser.until("document.querySelector('.text:not(:disabled)')").await;
+    replied(&browser, "Done.").await;
+    browser.until("document.querySelector('.box:not([hidden]) .text:not(:disabled)')").await;
     // And is closed in another tab while this one is open.
     t.execute("UPDATE threads SET status = 'closed'").await;
     say(&browser, "more").await;
