@@ -26,6 +26,7 @@ const TURN: KindRow = KindRow {
     tells_attempts: false,
     repeatable: false,
     parks: true,
+    shows_items: true,
 };
 
 /// Actions that only change their widget: a client waits for the end.
@@ -36,6 +37,7 @@ const ACTION: KindRow = KindRow {
     tells_attempts: false,
     repeatable: false,
     parks: false,
+    shows_items: false,
 };
 
 /// Runs of workflows outside a chat. The journal knows how far a run has got, so the next process resumes a long one.
@@ -46,6 +48,7 @@ const WORKFLOW: KindRow = KindRow {
     tells_attempts: true,
     repeatable: true,
     parks: true,
+    shows_items: false,
 };
 
 /// Runs that count their questions: what a new kind costs.
@@ -57,6 +60,7 @@ const COUNTER: KindRow = KindRow {
     tells_attempts: false,
     repeatable: false,
     parks: true,
+    shows_items: false,
 };
 
 /// The actors of each kind.

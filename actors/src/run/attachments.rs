@@ -6,16 +6,14 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 use engine::NodeError;
 use engine::ports::{AttachedFile, Attachments, Look, NewImage, Room, attachment_not_found};
-use kernel::{AttachmentId, Clock, ThreadId};
+use kernel::{AttachmentId, ThreadId};
 use parking_lot::Mutex;
 use ring::digest::{Context, SHA256};
 use store::{ImageLook, ShownImage, Store, StoreError, StoredAttachment};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 use wire::ErrorCode;
-use wire::chat::GeneratedImage;
 
-use super::images::ImageLinks;
 use super::quota::{Quota, WorkspaceFull};
 use super::reads::ReadsOf;
 
@@ -49,10 +47,7 @@ pub(super) struct AttachmentsOf<'a> {
     pub(super) workflow: Uuid,
     pub(super) store: &'a Store,
     pub(super) quota: &'a Quota,
-    pub(super) links: &'a ImageLinks,
-    /// Where the client of the run reaches the service.
-    pub(super) base: &'a str,
-    pub(super) clock: &'a dyn Clock,
+    pub(super) shows_items: bool,
     pub(super) reads: ReadsOf,
     pub(super) room: Arc<Semaphore>,
 }
@@ -66,12 +61,6 @@ impl AttachmentsOf<'_> {
         let found = self.store.attachments_named(&named).await.map_err(|error| unreadable(&error))?;
         let own = found.into_iter().filter(|stored| stored.thread == Some(thread));
         Ok(own.map(|stored| (stored.id.to_string(), stored)).collect())
-    }
-
-    /// With an address that is valid from now on.
-    fn generated(&self, id: AttachmentId) -> GeneratedImage {
-        let url = self.links.of(id, self.base, self.clock.now());
-        GeneratedImage { id: id.to_string(), url }
     }
 
     async fn stored(&self, id: &str) -> Result<StoredAttachment, NodeError> {
@@ -112,21 +101,11 @@ impl Attachments for AttachmentsOf<'_> {
         self.store.set_attachment_text(id, text).await.map_err(|error| unreadable(&error))
     }
 
-    async fn image(&self, id: &str) -> Result<GeneratedImage, NodeError> {
-        let stored = self.stored(id).await?;
-        if stored.is_image() {
-            Ok(self.generated(stored.id))
-        } else {
-            let message = format!("the attachment '{id}' is not an image");
-            Err(NodeError::new(ErrorCode::AttachmentTypeNotAllowed, message))
-        }
-    }
-
-    async fn keep_image(&self, image: NewImage) -> Result<GeneratedImage, NodeError> {
-        let NewImage { mime_type, look: Look { width, height, colour }, bytes } = image;
-        let thread = self.thread.ok_or_else(|| attachment_not_found("image"))?;
+    async fn keep_image(&self, image: NewImage) -> Result<Option<String>, NodeError> {
+        let Some(thread) = self.thread.filter(|_| self.shows_items) else { return Ok(None) };
         let full = |full: WorkspaceFull| NodeError::new(ErrorCode::WorkspaceFull, full.to_string());
         self.quota.room(self.workspace).map_err(full)?;
+        let NewImage { mime_type, look: Look { width, height, colour }, bytes } = image;
         let shown = ShownImage {
             id: image_id(thread, &bytes),
             workspace: self.workspace,
@@ -137,8 +116,12 @@ impl Attachments for AttachmentsOf<'_> {
             look: ImageLook { width, height, colour },
         };
         let _place = self.reads.place().await;
-        self.store.keep_image(&shown, &bytes).await.map_err(|error| unreadable(&error))?;
-        Ok(self.generated(shown.id))
+        let is_kept = self.store.keep_image(&shown, &bytes).await.map_err(|error| unreadable(&error))?;
+        if is_kept {
+            Ok(Some(shown.id.to_string()))
+        } else {
+            Err(NodeError::new(ErrorCode::ThreadNotFound, ErrorCode::ThreadNotFound.message()))
+        }
     }
 
     async fn room(&self, bytes: u64) -> Room {

@@ -77,7 +77,7 @@ impl<K: Kind> Driver<K> {
             workflow: run.workflow,
             thread: input.run.thread_id.as_deref().and_then(|thread| ThreadId::parse(thread).ok()),
             account: writer.account(),
-            base: kind.base(run),
+            shows_items: K::ROW.shows_items,
         };
         let outcome = tokio::select! {
             biased;

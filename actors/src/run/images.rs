@@ -17,7 +17,7 @@ pub struct ImageLinks {
 
 impl ImageLinks {
     /// The address of an image. `base`: where the client of the run reaches the service.
-    pub(super) fn of(&self, id: AttachmentId, base: &str, now: DateTime<Utc>) -> String {
+    pub(crate) fn of(&self, id: AttachmentId, base: &str, now: DateTime<Utc>) -> String {
         self.key.preview(self.base.as_deref().unwrap_or(base), id, now)
     }
 }

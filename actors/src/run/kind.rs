@@ -41,6 +41,8 @@ pub(crate) struct KindRow {
     pub(crate) repeatable: bool,
     /// Whether a run that only waits goes into the queue; else it fails.
     pub(crate) parks: bool,
+    /// Whether readers see the items that nodes send.
+    pub(crate) shows_items: bool,
 }
 
 /// A kind of run.
@@ -95,11 +97,6 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
 
     /// The account that pays for the run's models; `None` if they have no limits.
     fn account(&self, _run: &Run<Self>) -> Option<BudgetAccount> {
-        None
-    }
-
-    /// Where clients reach the service, as far as the run's request says; not needed where it is configured.
-    fn base<'a>(&self, _run: &'a Run<Self>) -> Option<&'a str> {
         None
     }
 

@@ -179,7 +179,7 @@ enum Ran {
 /// Executes a version to its end. Dropped, the run is stopped.
 async fn execute<T: EventWriter>(
     version: &LoadedVersion,
-    reach: Reach<'_>,
+    reach: Reach,
     input: RunInput,
     recorded: Vec<RecordedStep>,
     ports: &RunPorts,
@@ -215,15 +215,15 @@ async fn execute<T: EventWriter>(
 }
 
 /// Whose data a run may reach.
-pub(crate) struct Reach<'a> {
+pub(crate) struct Reach {
     pub(crate) run: Uuid,
     pub(crate) workspace: Uuid,
     pub(crate) workflow: Uuid,
     pub(crate) thread: Option<ThreadId>,
     /// Pays for its models.
     pub(crate) account: Option<BudgetAccount>,
-    /// Where clients reach the service, as far as the run's request says.
-    pub(crate) base: Option<&'a str>,
+    /// Whether readers see the items of its nodes.
+    pub(crate) shows_items: bool,
 }
 
 /// What a run reaches beside its journal and its output.
@@ -239,8 +239,8 @@ struct Adapters<'a> {
 }
 
 impl<'a> Adapters<'a> {
-    fn of(reach: Reach<'a>, ports: &'a RunPorts) -> Self {
-        let Reach { run, workspace, workflow, thread, account, base } = reach;
+    fn of(reach: Reach, ports: &'a RunPorts) -> Self {
+        let Reach { run, workspace, workflow, thread, account, shows_items } = reach;
         Self {
             budget: ports.budget(account),
             answers: AnswersOf {
@@ -268,9 +268,7 @@ impl<'a> Adapters<'a> {
                 workflow,
                 store: &ports.store,
                 quota: &ports.quota,
-                links: &ports.links,
-                base: base.unwrap_or_default(),
-                clock: &*ports.clock,
+                shows_items,
                 reads: ports.reads.of(workspace),
                 room: ports.file_room.of(workspace),
             },

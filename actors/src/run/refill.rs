@@ -50,7 +50,7 @@ pub(crate) async fn inputs(
             workflow: stored.workflow_id,
             thread: stored.thread_id,
             account: None,
-            base: None,
+            shows_items: false,
         };
         let adapters = Adapters::of(reach, ports);
         let (nowhere, activity) = (engine::ports::Nowhere, Activity::default());

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::text::stored_json;
 
-/// Of a run of a chat.
+/// Options of a chat run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoredOptions {
     /// The session whose limits apply to its models; `None` if its workflow uses no models.
@@ -14,7 +14,7 @@ pub(crate) struct StoredOptions {
 }
 
 impl StoredOptions {
-    /// Of the JSON in the row; what cannot be read is not there.
+    /// Parses the row's JSON; invalid members are omitted.
     pub(crate) fn read(options: Option<&str>) -> Self {
         let Some(options) = options.and_then(|options| stored_json(options).ok()) else {
             return Self::default();

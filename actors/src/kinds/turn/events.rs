@@ -7,7 +7,7 @@ mod writer;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kernel::{AttachmentId, Clock, Ids, ItemKey, ThreadId};
+use kernel::{Clock, Ids, ItemKey, ThreadId};
 use serde_json::Value;
 use store::FoundItem;
 use store::batch::{
@@ -19,9 +19,10 @@ use wire::chat::{ChatEvent, Dialect, IncompleteReason, ItemBody, ThreadItem};
 
 use self::changes::events_of;
 use super::continuing::Continued;
+use super::images::attachment_of;
 use super::message::Message;
 use super::sent::{Change, Item, Sent};
-use crate::run::EventWriter;
+use crate::run::{EventWriter, ImageLinks};
 use crate::text::{json, timestamp};
 
 /// Bytes of text that are handed over without waiting for more.
@@ -46,6 +47,8 @@ pub(crate) struct ChatEvents {
     dialect: Dialect,
     ids: Ids,
     clock: Arc<dyn Clock>,
+    /// Makes addresses of images, with where the client reaches the service.
+    links: Option<(ImageLinks, String)>,
     /// What was sent, that of earlier lives too.
     sent: Sent,
     /// The message that is being written.
@@ -97,6 +100,7 @@ impl ChatEvents {
             dialect,
             ids,
             clock,
+            links: None,
             sent,
             message,
             again,
@@ -112,6 +116,12 @@ impl ChatEvents {
         for change in self.sent.remember(items) {
             self.events.extend(events_of(change));
         }
+    }
+
+    /// Images get addresses. `base`: where the client reaches the service, if that is not configured.
+    #[must_use]
+    pub(super) fn with_links(self, links: ImageLinks, base: Option<String>) -> Self {
+        Self { links: Some((links, base.unwrap_or_default())), ..self }
     }
 
     /// The turn may end without showing anything.
@@ -305,7 +315,7 @@ impl ChatEvents {
         for change in changes {
             let (thread_id, run_id) = (self.thread, self.run);
             if let Change::Added(item) | Change::Replaced(item) = &change
-                && let Some(image) = kept_image(&item.wire.body)
+                && let Some(image) = attachment_of(&item.wire.body)
             {
                 self.rows.contained.push(ContainedRow { attachment: image.0, thread_id });
             }
@@ -325,14 +335,6 @@ impl ChatEvents {
             }
             self.events.extend(events_of(change));
         }
-    }
-}
-
-/// The image of an item that is stored.
-fn kept_image(body: &ItemBody) -> Option<AttachmentId> {
-    match body {
-        ItemBody::GeneratedImage { image: Some(image), .. } => AttachmentId::parse(&image.id).ok(),
-        _ => None,
     }
 }
 

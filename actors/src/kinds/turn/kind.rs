@@ -135,15 +135,12 @@ impl Kind for Turns {
         Some(BudgetAccount::of_turn(run.workflow, run.own.session.clone()?))
     }
 
-    fn base<'a>(&self, run: &'a TurnOf) -> Option<&'a str> {
-        run.own.base.as_deref()
-    }
-
     fn events(&self, run: &TurnOf, told: Resumed, ports: &RunPorts) -> ChatEvents {
         let Resumed { sent, message, user_item, continued, has_added, .. } = told;
         let (ids, clock) = (ports.ids.clone(), Arc::clone(&ports.clock));
         let is_action = run.inputs.get("action").is_some_and(|action| !action.is_null());
         ChatEvents::new((run.own.thread, run.id, user_item), run.own.dialect, ids, clock, (sent, message))
+            .with_links(ports.links.clone(), run.own.base.clone())
             .without_reply(is_action)
             .continuing(continued, has_added, run.first_start().is_some())
     }

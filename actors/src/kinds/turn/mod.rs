@@ -7,6 +7,7 @@ mod ending;
 mod events;
 mod grace;
 mod history;
+mod images;
 mod input;
 mod kind;
 mod message;

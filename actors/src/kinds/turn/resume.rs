@@ -6,6 +6,7 @@ use wire::chat::{ChatEvent, ContentPart, Dialect, ItemBody, OutputText, ThreadIt
 use wire::sse;
 
 use super::continuing::Continued;
+use super::images::without_address;
 use super::message::Message;
 use super::sent::Sent;
 
@@ -31,7 +32,7 @@ pub(super) fn fold(before: Resumed, stored: &[StoredFrames], thread: ThreadId, d
     let mut resumed = Resumed { last_seq: stored.last().map_or(0, |row| row.last_seq), ..before };
     let mut begun: Option<(ItemKey, ThreadItem)> = None;
     for event in stored.iter().flat_map(|row| sse::data(&row.frames)) {
-        let Ok(event) = serde_json::from_str::<ChatEvent>(event) else { continue };
+        let Ok(event) = serde_json::from_str(event).map(without_address) else { continue };
         let is_begun = |id: ItemKey, begun: &Option<(ItemKey, ThreadItem)>| {
             begun.as_ref().is_some_and(|(begun, _)| *begun == id)
         };

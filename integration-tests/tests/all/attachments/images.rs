@@ -62,13 +62,26 @@ async fn an_image_that_a_workflow_makes_is_kept_with_its_thread() {
     assert_eq!(kept, format!("image.jpeg image/jpeg {} 1600 1200 blue t visitor image", large.len()));
     let params = json!({"thread_id": thread});
     let read = t.chat(&chat::ask(&workflow, "threads.get_by_id", params.clone())).await.value();
-    assert_eq!(read["items"]["data"][1]["image"]["id"], shown["id"]);
+    assert_eq!(read["items"]["data"][1]["image"], shown);
+    let stored = t.scalar("SELECT content FROM thread_items ORDER BY id DESC LIMIT 1").await;
+    assert!(stored.contains(r#""url":"""#), "addresses expire: {stored}");
+    let threads = t.get(&format!("/api/workflows/{}/chat/threads", workflow.id)).await.value();
+    let visitor = threads["data"][0]["visitor"].as_str().unwrap();
+    let export =
+        t.get(&format!("/api/workflows/{}/chat/visitors/{visitor}/export", workflow.id)).await.text();
+    let types: Vec<&str> =
+        export.lines().filter_map(|line| line.strip_prefix(r#"{"type":""#)?.split('"').next()).collect();
+    assert_eq!(
+        types,
+        ["visitor", "thread", "item", "item", "attachment", "attachment_chunk", "end"],
+        "{export}"
+    );
     let params_of_image = json!({"attachment_id": shown["id"]});
     let deleted = t.chat(&chat::ask(&workflow, "attachments.delete", params_of_image)).await;
     assert_eq!(deleted.refusal(), "409 attachment.in_use");
     assert_eq!(t.chat(&chat::ask(&workflow, "threads.delete", params)).await.status, 200);
     assert_eq!(t.get(&path(&t, &shown)).await.refusal(), "404 attachment.not_found");
-    t.advance(Duration::from_secs(86_400));
+    t.advance(Duration::from_secs(86_400 + 60));
     t.restart().await;
     until("the image to be deleted", async || t.scalar("SELECT count(*) FROM attachments").await == "0")
         .await;
@@ -116,7 +129,7 @@ async fn an_image_of_a_message_is_shown_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_no_image_is_refused_and_not_kept() {
+async fn a_file_that_is_not_an_image_is_refused_and_not_kept() {
     let t = TestService::start().await;
     let workflow = gallery(&t, &json!("{{ inputs.metadata }}")).await;
     let damaged = &red()[..60];
@@ -196,4 +209,31 @@ async fn a_run_outside_of_a_chat_and_a_trace_keep_nothing() {
     let trace = t.get(&format!("/api/runs/{run}/trace")).await.value();
     assert_eq!(trace["steps"][0]["input"]["content"]["base64"], base64(&red())["base64"], "{trace}");
     t.assert_no_rows("attachments").await;
+}
+
+#[tokio::test]
+async fn an_answer_on_another_day_sends_no_image_again() {
+    let t = TestService::with_manual_clock().await;
+    let show =
+        json!({"name": "show", "type": "show", "kind": "image", "key": "map", "image": base64(&red())});
+    let ask = json!({"name": "ask", "type": "ask", "inputs": [{"id": "ok", "type": "freeform", "question": "Which?"}]});
+    let done = json!({"name": "done", "type": "reply", "text": "Done."});
+    let workflow = t.workflow().graph(graphs::chain(&[show, ask, done], None)).published().create().await;
+    let answer = t.while_time_passes(t.chat(&message(&workflow, None, "show", &[]))).await;
+    let asked = events(&answer.text());
+    let thread = asked.last().unwrap()["item"]["thread_id"].clone();
+    let first = image(&asked);
+    t.execute("DELETE FROM blob_uses").await;
+    t.advance(Duration::from_secs(50 * 3_600));
+    let params = json!({"thread_id": thread, "item_id": asked.last().unwrap()["item"]["id"],
+                        "input": {"answers": {"ok": {"values": ["red"]}}}});
+    let answer = chat::ask(&workflow, "threads.add_structured_input", params);
+    let continued = events(&t.while_time_passes(t.chat(&answer)).await.text());
+    assert_eq!(image(&continued), Value::Null, "{continued:#?}");
+    assert!(continued.iter().any(|event| event["item"]["content"][0]["text"] == "Done."), "{continued:#?}");
+    t.assert_no_rows("blob_uses").await;
+    let read = t.chat(&chat::ask(&workflow, "threads.get_by_id", json!({"thread_id": thread}))).await.value();
+    let now = &read["items"]["data"][1]["image"];
+    assert_eq!(now["id"], first["id"]);
+    assert_ne!(now["url"], first["url"]);
 }

@@ -125,7 +125,7 @@ async fn cuts_at_any_byte_and_kills_lose_and_double_nothing() {
     }
 }
 
-/// The items, but for the addresses of images: those are as the reader reaches the service.
+/// The items without addresses of images, which depend on the reader's host.
 fn without_addresses(items: &[ThreadItem]) -> Vec<ThreadItem> {
     let mut items = items.to_vec();
     for item in &mut items {

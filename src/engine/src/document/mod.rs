@@ -81,7 +81,9 @@ fn in_words(mut feed: Feed) -> Result<Feed, NodeError> {
 }
 
 /// Work that takes a while, away from the actors.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, NodeError> {
+pub(crate) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, NodeError> {
     let panicked = |_| NodeError::new(ErrorCode::Internal, "reading the document panicked");
     tokio::task::spawn_blocking(work).await.map_err(panicked)
 }

@@ -4,7 +4,6 @@ use std::any::Any;
 
 use async_trait::async_trait;
 use wire::ErrorCode;
-use wire::chat::GeneratedImage;
 
 use crate::NodeError;
 
@@ -75,17 +74,11 @@ pub trait Attachments: Send + Sync {
     /// [`NodeError`] if it cannot be stored now.
     async fn keep_text(&self, file: &AttachedFile, text: &str) -> Result<(), NodeError>;
 
-    /// An image that a message of the thread contains, with an address for clients.
+    /// Stores an image for the thread, equal bytes once. Returns its id, `atc_…`; `None` if the run shows no items.
     ///
     /// # Errors
-    /// [`ErrorCode::AttachmentNotFound`] as of [`Self::find`]; [`ErrorCode::AttachmentTypeNotAllowed`] if it is not an image.
-    async fn image(&self, id: &str) -> Result<GeneratedImage, NodeError>;
-
-    /// Stores an image for the thread, equal bytes once, and returns it with an address for clients.
-    ///
-    /// # Errors
-    /// [`ErrorCode::WorkspaceFull`]; [`NodeError`] if it cannot be stored now.
-    async fn keep_image(&self, image: NewImage) -> Result<GeneratedImage, NodeError>;
+    /// [`ErrorCode::WorkspaceFull`]; [`ErrorCode::ThreadNotFound`] if the thread was deleted; [`NodeError`] if it cannot be stored now.
+    async fn keep_image(&self, image: NewImage) -> Result<Option<String>, NodeError>;
 
     /// Waits for room for this many bytes in memory. All requests of a workspace share the room, for images and for documents that are being read.
     async fn room(&self, bytes: u64) -> Room;
@@ -119,12 +112,8 @@ impl Attachments for NoAttachments {
         Err(attachment_not_found(&file.id))
     }
 
-    async fn image(&self, id: &str) -> Result<GeneratedImage, NodeError> {
-        Err(attachment_not_found(id))
-    }
-
-    async fn keep_image(&self, _image: NewImage) -> Result<GeneratedImage, NodeError> {
-        Err(NodeError::new(ErrorCode::AttachmentNotFound, "the run has no thread that could keep an image"))
+    async fn keep_image(&self, _image: NewImage) -> Result<Option<String>, NodeError> {
+        Ok(None)
     }
 
     async fn room(&self, _bytes: u64) -> Room {

@@ -332,7 +332,9 @@ impl Visit<'_> {
             stored.map_err(|error| Failure::Lost(error.to_string()))?;
             record.begun = true;
         }
-        let is_outside = matches!(self.node.effect, Effect::Reads | Effect::Model | Effect::Outbound);
+        // An image is stored for a thread that exists.
+        let is_outside = node.shows_images()
+            || matches!(self.node.effect, Effect::Reads | Effect::Model | Effect::Outbound);
         if is_outside && let Some(started) = self.env.ports.journal.started() {
             started.await.map_err(|error| Failure::Lost(error.to_string()))?;
         }

@@ -274,14 +274,21 @@ impl Call<'_> {
         if self.is_in_thread() { Ok(self.env.budget.item(Some(body))?) } else { Ok(()) }
     }
 
-    /// Whether the run belongs to a thread of a chat.
-    pub(crate) fn is_in_thread(&self) -> bool {
+    fn is_in_thread(&self) -> bool {
         self.frame.input.run.thread_id.is_some()
     }
 
-    /// Whether only inputs are filled again: nothing is sent or stored.
-    pub(crate) fn is_refill(&self) -> bool {
-        self.env.refill.is_some()
+    /// Whether the items that the node sends are shown in a chat.
+    pub(crate) fn shows_items(&self) -> bool {
+        self.is_in_thread() && self.slot != usize::MAX
+    }
+
+    /// Counts bytes that the node stores beside its result.
+    ///
+    /// # Errors
+    /// `run.bytes_limit`, which ends the run.
+    pub(crate) fn count_stored(&self, bytes: usize) -> Result<(), Failure> {
+        self.env.budget.store(self.path, bytes)
     }
 
     /// Sends an event to the readers at once.

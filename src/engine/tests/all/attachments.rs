@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use engine::NodeError;
 use engine::ports::{AttachedFile, Attachments, Look, NewImage, Room, attachment_not_found};
 use parking_lot::Mutex;
-use wire::chat::GeneratedImage;
 
 /// A file with its bytes, and the text that a node has stored of it.
 struct Kept {
@@ -68,11 +67,7 @@ impl Attachments for MemoryAttachments {
         self.with(&file.id, |kept| kept.text = Some(text.to_owned()))
     }
 
-    async fn image(&self, id: &str) -> Result<GeneratedImage, NodeError> {
-        self.with(id, |kept| GeneratedImage { id: id.to_owned(), url: format!("memory:{}", kept.file.name) })
-    }
-
-    async fn keep_image(&self, image: NewImage) -> Result<GeneratedImage, NodeError> {
+    async fn keep_image(&self, image: NewImage) -> Result<Option<String>, NodeError> {
         let mut files = self.0.lock();
         let id = format!("kept-{}", files.len());
         let NewImage { mime_type, look, bytes } = image;
@@ -84,7 +79,7 @@ impl Attachments for MemoryAttachments {
             look: Some(look),
         };
         files.push(Kept { file, bytes, text: None });
-        Ok(GeneratedImage { url: format!("memory:{id}"), id })
+        Ok(Some(id))
     }
 
     async fn room(&self, _bytes: u64) -> Room {

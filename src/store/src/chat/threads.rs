@@ -303,6 +303,19 @@ impl Store {
             .await
     }
 
+    /// Whether a thread was not deleted; `None` if it is not stored.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn is_thread_there(&self, id: ThreadId) -> Result<Option<bool>, StoreError> {
+        Ok(threads::table
+            .find(id.0)
+            .select(threads::deleted_at.is_null())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?)
+    }
+
     /// Those of these items that are in the thread.
     ///
     /// # Errors

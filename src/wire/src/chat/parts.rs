@@ -290,6 +290,7 @@ pub enum TaskBody {
 pub struct GeneratedImage {
     /// Its id.
     pub id: String,
-    /// Where to load it.
+    /// Where to load it. An image that the thread keeps has the id of an attachment, and an address in what clients receive only: it
+    /// expires, so the stored item has an empty one.
     pub url: String,
 }

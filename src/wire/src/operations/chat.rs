@@ -172,7 +172,8 @@ operations! {
     PREVIEW = get(
         "/api/chat/attachments/{id}/preview",
         "preview_attachment",
-        "Returns an image, scaled down to 1,024 pixels if it is large. The address is the attachment's `preview_url`.",
+        "Returns an image. One that was uploaded is scaled down to 1,024 pixels if it is large; one that a workflow has made is returned as it is. The \
+         address is the `preview_url` of an attachment, or the `url` of a generated image.",
     )
     .query(SIGNED)
     .answers(&[

@@ -9,6 +9,7 @@ use store::{FoundItem, StoredThread};
 use wire::chat::{ChatEvent, ItemBody, Thread, ThreadItem};
 
 use super::{COALESCE_BYTES, ChatEvents};
+use crate::kinds::turn::images;
 use crate::kinds::turn::message::Message;
 use crate::run::{EventWriter, Frames, Urgency};
 use crate::text::timestamp;
@@ -154,7 +155,10 @@ impl EventWriter for ChatEvents {
 
     fn write(&mut self, frames: &mut Frames, batch: &mut Batch) {
         self.tell();
-        for event in self.events.drain(..) {
+        for mut event in self.events.drain(..) {
+            if let Some((links, base)) = &self.links {
+                images::address(&mut event, |id| links.of(id, base, self.clock.now()));
+            }
             frames.push(&event);
         }
         batch.thread_changes.append(&mut self.rows.thread_changes);

@@ -11,8 +11,8 @@ use wire::{ErrorCode, FieldError};
 use crate::NodeError;
 use crate::canonical::sha256;
 use crate::document;
-use crate::execute::Call;
 use crate::execute::ports::{Look, NewImage};
+use crate::execute::{Call, Failure};
 use crate::schema::Schema;
 
 /// Characters of the longest address of an image.
@@ -37,60 +37,86 @@ pub(super) fn problems(image: &Value, base: &str) -> Vec<FieldError> {
     {
         problems.push(FieldError::new(
             base,
-            "required",
+            "schema",
             format!("needs exactly one of {}", SOURCES.join(", ")),
         ));
     }
     problems
 }
 
-/// The image of a filled value without problems; `None` if the run has no thread that could show it.
+/// The image of a filled value without problems; `None` without one, and if the run shows no items.
 ///
 /// # Errors
 /// [`ErrorCode::AttachmentNotFound`], [`ErrorCode::AttachmentTypeNotAllowed`], [`ErrorCode::AttachmentTooLarge`],
 /// [`ErrorCode::AttachmentDamaged`], [`ErrorCode::WorkspaceFull`]; `node.failed` if it is not base64.
-pub(super) async fn shown(image: &Value, call: &Call<'_>) -> Result<Option<GeneratedImage>, NodeError> {
-    let member = |name| image.get(name).and_then(Value::as_str);
+pub(super) async fn read(image: Value, call: &Call<'_>) -> Result<Option<GeneratedImage>, Failure> {
+    let Value::Object(mut image) = image else { return Ok(None) };
+    let mut member = |name| match image.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
     if let Some(url) = member("url") {
         let digest = sha256(&[url.as_bytes()]);
         let id = format!("img_{}", hex::encode(digest.get(..12).unwrap_or_default()));
-        return Ok(Some(GeneratedImage { id, url: url.to_owned() }));
+        return Ok(Some(GeneratedImage { id, url }));
     }
-    if let Some(id) = member("attachment") {
-        return call.attachments().image(id).await.map(Some);
+    if let Some(id) = member("attachment").filter(|_| call.shows_items()) {
+        return attached(id, call).await.map(Some);
     }
     match member("base64") {
-        Some(base64) => made(base64, call).await,
+        Some(base64) => decoded(base64, call).await,
         None => Ok(None),
     }
 }
 
-/// An image of these bytes.
-async fn made(base64: &str, call: &Call<'_>) -> Result<Option<GeneratedImage>, NodeError> {
-    if call.is_refill() {
-        return Ok(None);
+/// An image that the thread keeps. Its address is made when it is sent.
+pub(super) fn kept(id: String) -> GeneratedImage {
+    GeneratedImage { id, url: String::new() }
+}
+
+/// An image of a message of the thread.
+async fn attached(id: String, call: &Call<'_>) -> Result<GeneratedImage, Failure> {
+    let found = call.attachments().find(&[&id]).await?;
+    match found.first() {
+        Some(file) if ImageKind::of_mime(&file.mime_type).is_some() => Ok(kept(id)),
+        _ => {
+            let message = format!("/image/attachment: must be an image of type {}", TYPES.join(", "));
+            Err(NodeError::new(ErrorCode::AttachmentTypeNotAllowed, message).into())
+        }
     }
+}
+
+/// Checks an image that is written as base64, and stores it for the thread.
+async fn decoded(base64: String, call: &Call<'_>) -> Result<Option<GeneratedImage>, Failure> {
     if base64.len() / 4 * 3 > LARGEST + 3 {
-        return Err(too_large());
+        return Err(too_large().into());
     }
-    let bytes = STANDARD.decode(base64).map_err(|error| {
-        NodeError::failed(format!("/image/base64: must be base64 without a prefix such as `data:`: {error}"))
-    })?;
-    if bytes.len() > LARGEST {
-        return Err(too_large());
-    }
-    let (mime_type, kind) = type_of(&bytes)?;
-    let _room = call.attachments().room(u64::try_from(base64.len() + bytes.len()).unwrap_or(u64::MAX)).await;
+    // The text, the bytes, and what is sent to the sandbox.
+    let held = u64::try_from(base64.len()).unwrap_or(u64::MAX).saturating_mul(4);
+    let _room = call.attachments().room(held).await;
+    let (base64, bytes, mime_type, kind) = document::aside(move || {
+        let bytes = STANDARD.decode(&base64).map_err(|error| {
+            let message = "/image/base64: must be base64 without a prefix such as `data:`";
+            NodeError::failed(format!("{message}: {error}"))
+        })?;
+        if bytes.len() > LARGEST {
+            return Err(too_large());
+        }
+        let (mime_type, kind) = type_of(&bytes)?;
+        Ok((base64, bytes, mime_type, kind))
+    })
+    .await??;
     // It is shown as it is, so it needs no preview.
     let limits = ImageLimits { side: u32::MAX, bytes: usize::MAX, ..ImageLimits::default() };
-    let facts = call.sandbox().read_image(kind, base64.to_owned(), limits).await;
+    let facts = call.sandbox().read_image(kind, base64, limits).await;
     let facts = facts.map_err(undecoded)?.map_err(|problem| damaged(&problem.to_string()))?;
-    if !call.is_in_thread() {
+    if !call.shows_items() {
         return Ok(None);
     }
+    call.count_stored(bytes.len())?;
     let ImageFacts { width, height, colour, .. } = facts;
     let image = NewImage { mime_type, look: Look { width, height, colour }, bytes };
-    call.attachments().keep_image(image).await.map(Some)
+    Ok(call.attachments().keep_image(image).await?.map(kept))
 }
 
 /// The type of an image, by its content.

@@ -26,8 +26,8 @@ pub(crate) const TYPE: NodeType = NodeType {
     effect: Effect::Speaks,
     secrets: &[],
     schema,
-    result: "`{kind, key}`",
-    members: &["kind", "key"],
+    result: "`{kind, key}`; for an image that the thread keeps also `image`, its id",
+    members: &["kind", "key", "image"],
     example: || {
         json!({"name": "steps", "type": "show", "kind": "workflow", "key": "work",
                "workflow": {"type": "custom", "tasks": [
@@ -161,13 +161,41 @@ impl Node for Show {
         Ok(Value::Object(input))
     }
 
-    async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let key = input.get("key").and_then(Value::as_str).map(str::to_owned);
-        let body = self.body(&input, call).await?;
-        if body.is_some() || key.is_some() {
-            call.send(SentItem { key: key.clone(), body, more: self.more }).await?;
+    async fn run(&self, mut input: Value, call: &Call<'_>) -> Result<Value, Failure> {
+        let key = key_of(&input);
+        let content = input.get_mut("content").map(Value::take);
+        let body = match content {
+            Some(Value::Null) => None,
+            content => Some(self.body(content, input.get("progress"), call).await?),
+        };
+        let mut result =
+            Map::from_iter([("kind".to_owned(), json!(self.kind)), ("key".to_owned(), json!(key))]);
+        if let Some(ItemBody::GeneratedImage { image: Some(image), .. }) = &body
+            && image.url.is_empty()
+        {
+            result.insert("image".to_owned(), json!(image.id));
         }
-        Ok(json!({"kind": self.kind, "key": key}))
+        self.send(key, body, call).await?;
+        Ok(Value::Object(result))
+    }
+
+    async fn say_again(
+        &self,
+        result: &Value,
+        call: &Call<'_>,
+        input: &Result<Value, NodeError>,
+    ) -> Result<(), Failure> {
+        let input = input.clone()?;
+        match result.get("image").and_then(Value::as_str) {
+            // It was checked and stored then.
+            Some(id) => {
+                let image = Some(image::kept(id.to_owned()));
+                let body =
+                    ItemBody::GeneratedImage { image, progress: self.progress(input.get("progress"))? };
+                self.send(key_of(&input), Some(body), call).await
+            }
+            None => self.run(input, call).await.map(drop),
+        }
     }
 
     fn streams(&self) -> bool {
@@ -184,37 +212,51 @@ impl Node for Show {
 }
 
 impl Show {
-    /// The item of a filled input; `None` if it is to be removed.
-    async fn body(&self, input: &Value, call: &Call<'_>) -> Result<Option<ItemBody>, NodeError> {
-        let content = input.get("content");
-        if content.is_some_and(Value::is_null) {
-            return Ok(None);
-        }
-        if let Some(content) = content {
+    /// The item of a filled content.
+    async fn body(
+        &self,
+        content: Option<Value>,
+        progress: Option<&Value>,
+        call: &Call<'_>,
+    ) -> Result<ItemBody, Failure> {
+        if let Some(content) = &content {
             content::refuse(problems_of(self.kind)(content, &format!("/{}", self.kind)))?;
         }
         let wrong = |error: serde_json::Error| NodeError::failed(format!("/{}: {error}", self.kind));
-        let content = content.cloned().unwrap_or_default();
-        Ok(Some(match self.kind {
+        let content = content.unwrap_or_default();
+        Ok(match self.kind {
             "end_of_turn" => ItemBody::EndOfTurn,
             "task" => ItemBody::Task { task: serde_json::from_value(content).map_err(wrong)? },
-            "image" => self.image(&content, input.get("progress"), call).await?,
+            "image" => {
+                let progress = self.progress(progress)?;
+                ItemBody::GeneratedImage { image: image::read(content, call).await?, progress }
+            }
             _ => ItemBody::Workflow { workflow: serde_json::from_value(content).map_err(wrong)? },
-        }))
+        })
     }
 
-    async fn image(
-        &self,
-        content: &Value,
-        progress: Option<&Value>,
-        call: &Call<'_>,
-    ) -> Result<ItemBody, NodeError> {
+    /// The progress of an image. Only an open item is in progress.
+    fn progress(&self, progress: Option<&Value>) -> Result<Option<f64>, NodeError> {
         if let Some(progress) = progress {
             content::refuse(progress_problems(progress, "/progress"))?;
         }
-        let image = image::shown(content, call).await?;
-        // Only an open item is in progress.
-        let progress = progress.and_then(Value::as_f64).filter(|_| self.more);
-        Ok(ItemBody::GeneratedImage { image, progress })
+        Ok(progress.and_then(Value::as_f64).filter(|_| self.more))
     }
+
+    /// `None`: removes the item with the key.
+    async fn send(
+        &self,
+        key: Option<String>,
+        body: Option<ItemBody>,
+        call: &Call<'_>,
+    ) -> Result<(), Failure> {
+        if body.is_some() || key.is_some() {
+            call.send(SentItem { key, body, more: self.more }).await?;
+        }
+        Ok(())
+    }
+}
+
+fn key_of(input: &Value) -> Option<String> {
+    input.get("key").and_then(Value::as_str).map(str::to_owned)
 }

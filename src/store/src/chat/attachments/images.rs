@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use super::records::ImageLook;
 use crate::blobs::{BlobUse, records, uses};
-use crate::chat::owner::OwnerKind;
 use crate::schema::{attachments, threads};
 use crate::{Store, StoreError};
 
@@ -34,25 +33,26 @@ pub struct ShownImage {
 }
 
 impl Store {
-    /// Stores an image for its thread, unless it is stored already. It counts as an attachment that no message contains until its item
-    /// is stored.
+    /// Stores an image for its thread, once. It counts as an attachment that no message contains until its item is stored. Returns false
+    /// if there is no such thread.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn keep_image(&self, new: &ShownImage, bytes: &[u8]) -> Result<(), StoreError> {
+    pub async fn keep_image(&self, new: &ShownImage, bytes: &[u8]) -> Result<bool, StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                // The run may begin before its thread is stored.
+                // A deletion waits for this, and then deletes the image, too.
                 let owner: Option<(String, Option<String>)> = threads::table
                     .find(new.thread.0)
+                    .filter(threads::deleted_at.is_null())
                     .select((threads::owner_kind, threads::owner_id))
+                    .for_share()
                     .first(connection)
                     .await
                     .optional()?;
-                let (owner_kind, owner_id) =
-                    owner.unwrap_or_else(|| (OwnerKind::Anyone.as_str().to_owned(), None));
+                let Some((owner_kind, owner_id)) = owner else { return Ok(false) };
                 let address = records::put(connection, bytes, now).await?;
                 let side = |side: u32| i32::try_from(side).ok();
                 let whose = (
@@ -75,7 +75,7 @@ impl Store {
                     attachments::height.eq(side(new.look.height)),
                     attachments::colour.eq(&new.look.colour),
                 );
-                // Young again, if no item contains it yet.
+                // Restarts the time until it is deleted if no item contains it.
                 diesel::insert_into(attachments::table)
                     .values((whose, what))
                     .on_conflict(attachments::id)
@@ -84,7 +84,8 @@ impl Store {
                     .execute(connection)
                     .await?;
                 let kept = BlobUse { kind: IMAGE, owner: new.id.0, workspace: new.workspace };
-                uses::insert(connection, &address, kept).await
+                uses::insert(connection, &address, kept).await?;
+                Ok(true)
             })
             .await
     }

@@ -33,10 +33,12 @@ pub(in crate::http::chat) async fn preview(
     let not_found = || ApiError::new(ErrorCode::AttachmentNotFound);
     let id = signed(&app, &request, &id, LinkUse::Preview)?;
     let stored = app.uploads().named(id).await?.ok_or_else(not_found)?;
-    if let Some(thread) = stored.thread.filter(|_| stored.contained)
-        && app.chat().thread(thread).await?.is_none()
-    {
-        return Err(not_found());
+    if let Some(thread) = stored.thread {
+        // A message may claim a file before its thread is stored.
+        let is_there = app.store().is_thread_there(thread).await?.unwrap_or(!stored.contained);
+        if !is_there {
+            return Err(not_found());
+        }
     }
     let own = Media::of_mime(&stored.mime_type).filter(|media| media.is_image()).ok_or_else(not_found)?;
     let (media, address) = match (stored.preview, stored.digest) {
