@@ -19,6 +19,7 @@ struct Connection {
     client: Client,
     begin: Statement,
     insert: Statement,
+    insert_chunk: Statement,
     commit: Statement,
 }
 
@@ -39,6 +40,11 @@ impl Pool {
     }
 }
 
+/// Bytes of an inserted chunk.
+const CHUNK: usize = 256 << 10;
+const CHUNKS: &str = "CREATE TABLE IF NOT EXISTS floor_chunks (number int NOT NULL, bytes bytea NOT NULL)";
+const INSERT_CHUNK: &str = "INSERT INTO floor_chunks (number, bytes) VALUES ($1, $2)";
+
 /// Serves until it is killed; prints its address.
 pub(super) fn run(dsn: &str) -> Result<()> {
     actix_rt::System::new().block_on(serve(dsn))
@@ -51,14 +57,18 @@ async fn serve(dsn: &str) -> Result<()> {
         actix_rt::spawn(connection);
         client.batch_execute("SELECT pg_advisory_lock(1)").await?;
         client.batch_execute(TABLE).await?;
+        client.batch_execute(CHUNKS).await?;
         client.batch_execute("SELECT pg_advisory_unlock(1)").await?;
         let (begin, insert) = (client.prepare("BEGIN").await?, client.prepare(INSERT).await?);
-        let commit = client.prepare("COMMIT").await?;
-        let _ = free.send(Connection { client, begin, insert, commit });
+        let (commit, insert_chunk) = (client.prepare("COMMIT").await?, client.prepare(INSERT_CHUNK).await?);
+        let _ = free.send(Connection { client, begin, insert, insert_chunk, commit });
     }
     let pool = Arc::new(Pool { free, taken: Mutex::new(taken) });
     let server = HttpServer::new(move || {
-        App::new().app_data(Data::new(Arc::clone(&pool))).route("/api/chat", web::post().to(chat))
+        App::new()
+            .app_data(Data::new(Arc::clone(&pool)))
+            .route("/api/chat", web::post().to(chat))
+            .route("/upload", web::post().to(upload))
     })
     .workers(2)
     .tcp_nodelay(true)
@@ -95,6 +105,29 @@ async fn chat(pool: Data<Arc<Pool>>, body: Bytes) -> actix_web::Result<HttpRespo
     let body =
         stream::iter(std::iter::once(created).chain(pieces)).map(Ok::<_, actix_web::Error>).chain(done);
     Ok(HttpResponse::Ok().content_type("text/event-stream").streaming(Box::pin(body)))
+}
+
+/// Inserts a body chunk by chunk, each in a transaction.
+async fn upload(pool: Data<Arc<Pool>>, mut body: web::Payload) -> actix_web::Result<HttpResponse> {
+    let (mut chunk, mut number) = (Vec::with_capacity(CHUNK), 0_i32);
+    loop {
+        let piece = body.next().await.transpose()?;
+        chunk.extend_from_slice(piece.as_deref().unwrap_or_default());
+        while chunk.len() >= CHUNK || piece.is_none() && !chunk.is_empty() {
+            let rest = chunk.split_off(CHUNK.min(chunk.len()));
+            let full = std::mem::replace(&mut chunk, rest);
+            let connection = pool.taken.lock().await.recv().await;
+            let connection =
+                connection.ok_or_else(|| actix_web::error::ErrorInternalServerError("no pool"))?;
+            let inserted = connection.client.execute(&connection.insert_chunk, &[&number, &full]).await;
+            inserted.map_err(|error| actix_web::error::ErrorInternalServerError(error.to_string()))?;
+            let _ = pool.free.send(connection);
+            number += 1;
+        }
+        if piece.is_none() {
+            return Ok(HttpResponse::Ok().finish());
+        }
+    }
 }
 
 fn body_item(kind: &str, text: &str) -> String {

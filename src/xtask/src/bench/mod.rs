@@ -24,6 +24,8 @@ mod server;
 mod sizes;
 #[cfg(feature = "bench")]
 mod streams;
+#[cfg(feature = "bench")]
+mod upload;
 
 use std::path::Path;
 
@@ -80,6 +82,12 @@ pub(crate) enum Bench {
     },
     /// Open streams: what idle ones cost, and how late a piece is when thousands read, beside a bare broadcast.
     Streams(Sizes),
+    /// One large upload: its memory and its rate, beside a bare handler that inserts the same chunks.
+    Upload {
+        /// MiB of the file.
+        #[arg(long, default_value_t = 1_024)]
+        size: usize,
+    },
 }
 
 /// Builds and measures.
@@ -94,6 +102,7 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
         Bench::Refusals { requests } => ("measure-refusals", vec![requests.to_string()]),
         Bench::Sandbox { calls } => ("measure-sandbox", vec![calls.to_string()]),
         Bench::Streams(sizes) => ("measure-streams", sizes.arguments()),
+        Bench::Upload { size } => ("measure-upload", vec![size.to_string()]),
     };
     run::run(&mut run::cargo(root, &["build", "--release", "--locked", "-p", "callboard"]))?;
     let arguments = ["run", "--release", "--locked", "-p", "xtask", "--features", "bench", "--", program];
@@ -146,6 +155,12 @@ pub(crate) enum Program {
     /// Measures open streams.
     #[command(hide = true)]
     MeasureStreams(Sizes),
+    /// Measures one large upload.
+    #[command(hide = true)]
+    MeasureUpload {
+        /// MiB of the file.
+        size: usize,
+    },
     /// The server of the streams' floor.
     #[command(hide = true)]
     FloorStreams {
@@ -171,6 +186,7 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
         Program::MeasureRefusals { requests } => refusals::run(target, requests),
         Program::MeasureSandbox { calls } => sandbox::run(target, calls),
         Program::MeasureStreams(sizes) => streams::run(target, sizes),
+        Program::MeasureUpload { size } => upload::run(target, size),
         Program::FloorStreams { topics } => streams::floor::run(topics),
         Program::Floor { dsn } => floor::run(&dsn),
     }
