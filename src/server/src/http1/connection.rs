@@ -18,6 +18,9 @@ const REFUSED: u8 = 0;
 /// How long a client may read nothing of what is sent to it.
 const WRITE_STALL_LIMIT: Duration = Duration::from_secs(60);
 
+/// How long a client may leave bytes unacknowledged, in ms. It has vanished then: its system acknowledges what it does not read.
+const UNACKNOWLEDGED_LIMIT: u32 = 10_000;
+
 pub(super) struct Connection {
     stream: TcpStream,
     framing: Framing,
@@ -28,7 +31,15 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(stream: TcpStream) -> Self {
-        Self { stream, framing: Framing::default(), refused: false, stalled: None }
+        let connection = Self { stream, framing: Framing::default(), refused: false, stalled: None };
+        connection.limit_unacknowledged(UNACKNOWLEDGED_LIMIT);
+        connection
+    }
+
+    /// 0: no limit. The limit also ends a connection whose client reads nothing, which has longer.
+    fn limit_unacknowledged(&self, milliseconds: u32) {
+        #[cfg(target_os = "linux")]
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&self.stream, milliseconds);
     }
 
     /// The outcome of a write, unless the client has read nothing for too long.
@@ -42,8 +53,13 @@ impl Connection {
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            self.stalled = None;
+            if self.stalled.take().is_some() {
+                self.limit_unacknowledged(UNACKNOWLEDGED_LIMIT);
+            }
             return written;
+        }
+        if self.stalled.is_none() {
+            self.limit_unacknowledged(0);
         }
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(WRITE_STALL_LIMIT)));
         ready!(stalled.as_mut().poll(context));
@@ -107,7 +123,7 @@ impl AsyncWrite for Connection {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
     use super::*;
@@ -117,6 +133,28 @@ mod tests {
         let (client, accepted) =
             tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
         (Connection::new(accepted.unwrap().0), client.unwrap())
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_client_that_vanishes_is_noticed_and_one_that_reads_slowly_has_longer() {
+        let limit =
+            |connection: &Connection| rustix::net::sockopt::tcp_user_timeout(&connection.stream).unwrap();
+        let (mut connection, mut client) = pair().await;
+        assert_eq!(limit(&connection), UNACKNOWLEDGED_LIMIT);
+        let bytes = vec![0; 64 << 20];
+        let mut writing = Box::pin(connection.write_all(&bytes));
+        assert!(futures_util::poll!(&mut writing).is_pending());
+        drop(writing);
+        assert_eq!(limit(&connection), 0);
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            tokio::select! {
+                written = connection.write_all(b"more") => break written.unwrap(),
+                read = client.read(&mut piece) => assert!(read.unwrap() > 0),
+            }
+        }
+        assert_eq!(limit(&connection), UNACKNOWLEDGED_LIMIT);
     }
 
     #[tokio::test(start_paused = true)]
