@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kernel::Random;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Balances connections, in turn. Ends with the runtime it was started in.
@@ -59,7 +59,7 @@ impl Balancer {
                         let instance = &instances[(first + n) % instances.len()];
                         if let Ok(mut far) = TcpStream::connect(instance).await {
                             match cut {
-                                None => drop(copy_bidirectional(&mut near, &mut far).await),
+                                None => pass(&mut near, &mut far).await,
                                 Some(cut) => {
                                     let is_cut = cut.copy(&mut near, &mut far).await;
                                     counted.fetch_add(usize::from(is_cut), Ordering::Relaxed);
@@ -85,6 +85,23 @@ impl Balancer {
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
     }
+}
+
+/// Copies until both sides end. An instance may answer and read no more, while the client still sends.
+async fn pass(near: &mut TcpStream, far: &mut TcpStream) {
+    let (mut from_client, mut to_client) = near.split();
+    let (mut from_instance, mut to_instance) = far.split();
+    let asks = async {
+        if copy(&mut from_client, &mut to_instance).await.is_err() {
+            let _ = copy(&mut from_client, &mut sink()).await;
+        }
+        let _ = to_instance.shutdown().await;
+    };
+    let answers = async {
+        let _ = copy(&mut from_instance, &mut to_client).await;
+        let _ = to_client.shutdown().await;
+    };
+    tokio::join!(asks, answers);
 }
 
 impl Cut {

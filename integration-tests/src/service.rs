@@ -6,110 +6,31 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::{Answer, Client, Exchange};
-use kernel::{Clock, ManualClock, SystemClock};
+use kernel::ManualClock;
 use serde_json::Value;
 use server::Load;
 use store::testing::TestDatabase;
 use tempfile::TempDir;
 
+use crate::builder::Builder;
 use crate::process::{Process, Stopping};
 use crate::second_instance::SecondInstance;
 use crate::{BOOTSTRAP, Bearer, Raw, RawAnswer, WorkflowBuilder, described, pause, until, within};
 
-/// How a test's service is configured.
-pub struct Builder {
-    variables: BTreeMap<String, String>,
-    clock: Option<ManualClock>,
-}
-
-impl Builder {
-    /// Sets a configuration variable.
-    #[must_use]
-    pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.variables.insert(name.to_owned(), value.into());
-        self
-    }
-
-    /// Asks everybody for a token; the workflows of [`TestService::workflow`] are made with this one.
-    #[must_use]
-    pub fn with_bootstrap_token(self) -> Self {
-        self.set("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", BOOTSTRAP)
-    }
-
-    /// A clock that moves only when the test says so. The database and the network go on in real time.
-    #[must_use]
-    pub fn manual_clock(mut self) -> Self {
-        // Today: the template's tables have partitions around it.
-        self.clock = Some(ManualClock::new(SystemClock::new().now()));
-        self
-    }
-
-    /// Starts it.
-    ///
-    /// # Panics
-    /// When it does not start.
-    pub async fn start(self) -> TestService {
-        self.try_start().await.unwrap_or_else(|error| panic!("the service does not start: {error}"))
-    }
-
-    /// Starts it, or says why it does not.
-    ///
-    /// # Errors
-    /// What the service says.
-    pub async fn try_start(self) -> Result<TestService, String> {
-        let database = TestDatabase::create().await;
-        let data = tempfile::tempdir().expect("a folder");
-        let defaults = [
-            ("SERVICE_POSTGRES_DSN", database.dsn().to_owned()),
-            ("SERVICE_DATA_DIR", data.path().display().to_string()),
-            ("SERVICE_PORT", "0".to_owned()),
-            ("SERVICE_HTTP_WORKERS", "2".to_owned()),
-            ("SERVICE_DATABASE_POOL", "6".to_owned()),
-            // All clients have one address, and some of them are quick.
-            ("SERVICE_CHAT_RATE_LIMIT_IP", "0".to_owned()),
-            ("SERVICE_CHAT_RATE_LIMIT_WORKFLOW", "0".to_owned()),
-            ("SERVICE_CHAT_RATE_LIMIT_SESSION", "0".to_owned()),
-            ("SERVICE_CHAT_MAX_STREAMS", "0".to_owned()),
-        ];
-        let mut variables = self.variables;
-        // The program that runs now is the test.
-        if let Ok(binary) = std::env::var("CALLBOARD_BIN") {
-            variables.entry("SERVICE_SANDBOX_PROGRAM".to_owned()).or_insert(binary);
-        }
-        for (name, value) in defaults {
-            variables.entry(name.to_owned()).or_insert(value);
-        }
-        let process = Process::start(&variables, self.clock.clone()).await?;
-        variables.insert("SERVICE_PORT".to_owned(), process.address.port().to_string());
-        let beside = SecondInstance::if_configured(&variables, self.clock.clone(), process.address).await?;
-        let address = beside.as_ref().map_or(process.address, |beside| beside.address());
-        let base = format!("http://{address}");
-        let client = Client::builder(&base).observer(described::check).build().expect("an address");
-        let clock = self.clock;
-        Ok(TestService {
-            process: Some(process),
-            beside,
-            client,
-            variables,
-            clock,
-            leaves_work: false,
-            _data: data,
-            database,
-        })
-    }
-}
+/// Milliseconds until another instance notices a change of a workflow.
+const NOTICED: u64 = 1_050;
 
 /// A running service, alone with a database of its own.
 ///
 /// Dropping it stops it in order, and asserts that nothing is left undone.
 pub struct TestService {
-    process: Option<Process>,
-    beside: Option<SecondInstance>,
-    client: Client,
-    variables: BTreeMap<String, String>,
-    clock: Option<ManualClock>,
-    leaves_work: bool,
-    _data: TempDir,
+    pub(crate) process: Option<Process>,
+    pub(crate) beside: Option<SecondInstance>,
+    pub(crate) client: Client,
+    pub(crate) variables: BTreeMap<String, String>,
+    pub(crate) clock: Option<ManualClock>,
+    pub(crate) leaves_work: bool,
+    pub(crate) _data: TempDir,
     pub(crate) database: TestDatabase,
 }
 
@@ -127,7 +48,7 @@ impl TestService {
     /// With a configuration of its own.
     #[must_use]
     pub fn builder() -> Builder {
-        Builder { variables: BTreeMap::new(), clock: None }
+        Builder::default()
     }
 
     /// Where it listens; the same after a restart.
@@ -240,7 +161,17 @@ impl TestService {
         let path = path.split('?').next().unwrap_or_default();
         let Answer { status, headers, body } = &answer;
         described::check(&Exchange { method, path, status: *status, headers, body: Some(body) });
+        if method != "GET" && path.starts_with("/api/workflows/") {
+            self.noticed().await;
+        }
         answer
+    }
+
+    /// Waits until each instance has noticed a change of a workflow.
+    pub async fn noticed(&self) {
+        if self.beside.is_some() {
+            pause(NOTICED).await;
+        }
     }
 
     /// Sends anything without cookies and reads the answer piece by piece.

@@ -12,6 +12,7 @@ use serde_json::Value;
 #[must_use]
 pub fn events(body: &str) -> Vec<Value> {
     assert!(body.is_empty() || body.ends_with("\n\n"), "the body ends inside an event: {body:?}");
+    let body = without_mark(body);
     let frames = body.split("\n\n").filter(|frame| !frame.is_empty() && !frame.starts_with(':'));
     frames
         .map(|frame| {
@@ -21,6 +22,12 @@ pub fn events(body: &str) -> Vec<Value> {
             serde_json::from_str(data.strip_prefix("data: ").expect("a data line")).expect("JSON")
         })
         .collect()
+}
+
+/// A stream's body without the mark of live events, which depends on when it was read.
+#[must_use]
+pub fn without_mark(body: &str) -> String {
+    body.replacen(wire::sse::LIVE_FRAME, "", 1).replacen(wire::sse::LIVE_COMMENT, "", 1)
 }
 
 /// One line for each event: ids become `thr-1`, `msg-1`, … in the order they come, times become `[time]`.

@@ -35,6 +35,8 @@ impl From<ReaderError> for StoreError {
 pub enum Readout {
     /// More of the stream.
     Frames(Bytes),
+    /// What was stored before has been read; what follows happens now. Only if it was asked for, and once.
+    Live,
     /// Nothing follows.
     End,
 }
@@ -52,6 +54,8 @@ pub struct Reader {
     stored: VecDeque<Bytes>,
     catch_up: bool,
     ended: bool,
+    /// Whether [`Readout::Live`] is still to come.
+    marks_live: bool,
 }
 
 impl Reader {
@@ -76,7 +80,15 @@ impl Reader {
             stored: VecDeque::new(),
             catch_up: !fresh,
             ended: false,
+            marks_live: false,
         }
+    }
+
+    /// Marks where live events begin, unless the stream has ended by then.
+    #[must_use]
+    pub fn marking_live(mut self) -> Self {
+        self.marks_live = true;
+        self
     }
 
     /// The stream.
@@ -101,6 +113,10 @@ impl Reader {
                 // Before the look: nothing that is published meanwhile is slept through.
                 let news = self.topic.news();
                 match self.topic.behind(self.seen) {
+                    Behind::Frames(..) | Behind::UpToDate if self.marks_live && !self.catch_up => {
+                        self.marks_live = false;
+                        return Ok(Readout::Live);
+                    }
                     Behind::Frames(frames, last_seq) => {
                         (self.seen, self.catch_up) = (last_seq, false);
                         return Ok(Readout::Frames(frames));

@@ -298,7 +298,7 @@ async fn many_that_catch_up_at_once_take_turns_and_none_is_broken_off() {
     let mut readers: Vec<_> = (0..40).map(|_| lanes.reader(stream, 0, false)).collect();
     let read = async |reader: &mut Reader| match reader.next().await.unwrap() {
         Readout::Frames(frames) => numbers(std::str::from_utf8(&frames).unwrap()),
-        Readout::End => panic!("it ended"),
+        Readout::Live | Readout::End => panic!("it ended"),
     };
     let reading = futures_util::future::join_all(readers.iter_mut().map(read));
     let letting_go = async {

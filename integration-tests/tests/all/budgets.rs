@@ -36,6 +36,11 @@ async fn service(model: &Endpoint) -> TestService {
     TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
 }
 
+/// A single instance: another one learns within a second what was used, and nothing of reservations.
+async fn alone(model: &Endpoint) -> TestService {
+    TestService::builder().alone().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
+}
+
 /// Sends a message as the visitor of a cookie; returns the answer and its cookie.
 async fn say(t: &TestService, workflow: &Workflow, cookie: Option<&str>) -> (Answer, Option<String>) {
     let mut headers = vec![("content-type", "application/json")];
@@ -60,7 +65,7 @@ async fn usage(t: &TestService, workflow: &Workflow) -> Value {
 #[tokio::test]
 async fn a_session_has_its_tokens_and_other_sessions_have_theirs() {
     let model = Endpoint::quick().await;
-    let t = service(&model).await;
+    let t = alone(&model).await;
     let workflow = limited(&t, desk(), json!({"session_tokens_per_day": 2 * CALL + 3})).await;
     let (first, cookie) = say(&t, &workflow, None).await;
     assert_eq!(failure(&first), None);
@@ -110,7 +115,7 @@ async fn a_workflow_has_a_limit_in_money() {
 #[tokio::test]
 async fn calls_at_the_same_time_do_not_exceed_a_limit_together() {
     let model = Endpoint::holding().await;
-    let t = service(&model).await;
+    let t = alone(&model).await;
     // Each call reserves 5 tokens and its input.
     let workflow = limited(&t, desk(), json!({"tokens_per_day": 24})).await;
     let all = join_all((0..10).map(|_| say(&t, &workflow, None)));

@@ -67,7 +67,7 @@ async fn every_change_is_made_once_and_answered_the_same_again() {
 
 #[tokio::test]
 async fn a_key_stands_for_one_body_of_one_caller_on_one_path() {
-    let t = TestService::start().await;
+    let t = TestService::builder().alone().start().await;
     let first = make(&t, "k", &json!({"name": "Desk"})).await;
     let other = make(&t, "k", &json!({"name": "Desk 2"})).await;
     assert_snapshot!(shown(&other), @r#"

@@ -174,7 +174,7 @@ async fn a_database_that_refuses_is_no_missing_stream() {
 /// What is left of lost connections does not keep a visitor out.
 #[tokio::test]
 async fn who_resumes_a_stream_has_the_place_of_an_old_reader_of_it() {
-    let t = TestService::builder().set("SERVICE_CHAT_MAX_STREAMS", "2").start().await;
+    let t = TestService::builder().alone().set("SERVICE_CHAT_MAX_STREAMS", "2").start().await;
     let workflow =
         t.workflow().graph(graphs::interrupted("First. ", 60.0, "Never.")).published().create().await;
     let mut turn = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -185,7 +185,7 @@ async fn who_resumes_a_stream_has_the_place_of_an_old_reader_of_it() {
     for _ in 0..5 {
         let mut resumed = t.resume(&stream, None).await;
         assert_eq!(resumed.status, 200);
-        resumed.until("First.").await;
+        resumed.until("stream.live").await;
         old.push(resumed);
     }
     // The newest two read, and the others were ended.

@@ -276,10 +276,13 @@ async fn the_rules_of_the_chat_hold_for_every_request() {
         assert_eq!(send(&[JSON, ("authorization", "Bearer x")]).await, "401 chat.session_invalid");
     }
     t.client().publish(&workflow.id, &PublishRequest { require_login: Some(true) }).await.unwrap();
+    t.noticed().await;
     each("401 chat.login_required").await;
     t.client().unpublish(&workflow.id).await.unwrap();
+    t.noticed().await;
     each("403 chat.not_published").await;
     t.client().archive(&workflow.id).await.unwrap();
+    t.noticed().await;
     each("404 workflow.not_found").await;
 }
 

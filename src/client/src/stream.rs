@@ -106,6 +106,10 @@ impl<E: DeserializeOwned> EventStream<E> {
                 Frame::Comment(_) => continue,
                 Frame::Event { id, data } => (id.unwrap_or_default(), data),
             };
+            // The mark of live events, which has no place in the stream.
+            if id.is_empty() && wire::sse::LIVE_FRAME.contains(&data) {
+                continue;
+            }
             let seq = wire::sse::parse_event_id(&id, &self.stream_id).ok_or_else(|| {
                 ClientError::protocol(format!(
                     "the event id `{id}` does not belong to stream {}",

@@ -7,6 +7,12 @@ use std::fmt::{Display, Write as _};
 /// The comment that keeps an idle connection open.
 pub const PING: &str = ": ping\n\n";
 
+/// Where the live events of a stream begin, for readers of the dialect `chatkit`.
+pub const LIVE_COMMENT: &str = ": live\n\n";
+
+/// The same for readers of the dialect `interface`: a frame without an id.
+pub const LIVE_FRAME: &str = "data: {\"type\":\"stream.live\"}\n\n";
+
 /// Appends one event. `json` must be a single line, as compact JSON is.
 pub fn push_event(frame: &mut String, stream: impl Display, seq: u64, json: &str) {
     // Writing into a String cannot fail.

@@ -102,6 +102,7 @@ impl Actions {
                         };
                     }
                 }
+                Readout::Live => {}
                 Readout::End => return Ok(last),
             }
         }

@@ -273,7 +273,7 @@ impl Told {
                 self.take(std::str::from_utf8(&frames).unwrap());
                 true
             }
-            Readout::End => false,
+            Readout::Live | Readout::End => false,
         }
     }
 

@@ -197,7 +197,7 @@ pub(crate) async fn read_to(reader: &mut Reader, last: u64) -> Vec<u64> {
     while seen.last() != Some(&last) {
         match kernel::timeout(&clock, LONGEST, reader.next()).await {
             Some(Ok(Readout::Frames(frames))) => seen.extend(numbers(std::str::from_utf8(&frames).unwrap())),
-            Some(Ok(Readout::End)) | None => break,
+            Some(Ok(Readout::Live | Readout::End)) | None => break,
             Some(Err(error)) => panic!("{error}"),
         }
     }

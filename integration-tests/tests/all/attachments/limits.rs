@@ -62,7 +62,7 @@ async fn started_upload(t: &TestService, workflow: &Workflow, length: usize) -> 
 
 #[tokio::test]
 async fn a_session_uploads_two_files_at_once() {
-    let t = TestService::start().await;
+    let t = TestService::builder().alone().start().await;
     let workflow = t.workflow().echo().published().create().await;
     let first = started_upload(&t, &workflow, 400_000).await;
     let _second = started_upload(&t, &workflow, 400_000).await;

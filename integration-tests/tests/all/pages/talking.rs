@@ -202,6 +202,7 @@ async fn a_message_that_is_refused_is_kept_and_sent_again() {
     let mut browser = open(&t, &workflow).await;
     browser.network_may_fail();
     t.client().unpublish(&workflow.id).await.unwrap();
+    t.noticed().await;
     say(&browser, "Are you open?").await;
     failed(&browser, "This chat was closed by its owner.").await;
     assert!(browser.text(".user").await.contains("Not sent"));

@@ -9,6 +9,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};
 use store::StoredStream;
+use wire::chat::Dialect;
 use wire::{ErrorCode, FieldError};
 
 use super::App;
@@ -90,7 +91,8 @@ async fn serve_from(
         return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
     }
     let reader = app.chat().open(stream.id, place.after);
-    let body = body(reader, app, held);
+    let reader = if stream.dialect.is_some() { reader.marking_live() } else { reader };
+    let body = body(reader, app, stream.dialect, held);
     Ok(match until {
         Some(until) => head.streaming(body.take_until(until)),
         None => head.streaming(body),
@@ -98,10 +100,11 @@ async fn serve_from(
 }
 
 /// The events, pings between them, and at a shutdown the request to come back. The run does not depend on it: the
-/// body is only a reader.
+/// body is only a reader. `dialect`: of a chat's stream.
 pub(super) fn body(
     reader: Reader,
     app: &App,
+    dialect: Option<Dialect>,
     held: Held,
 ) -> impl Stream<Item = Result<Bytes, ReaderError>> + use<> {
     let (clock, closing) = (app.clock().clone(), app.streams_closing().clone());
@@ -123,6 +126,9 @@ pub(super) fn body(
             };
             match read {
                 Some(Ok(Readout::Frames(frames))) => Some((Ok(frames), Some(reader))),
+                Some(Ok(Readout::Live)) => {
+                    Some((Ok(Bytes::from_static(live(dialect).as_bytes())), Some(reader)))
+                }
                 Some(Ok(Readout::End)) => None,
                 Some(Err(error)) => {
                     // The client resumes behind the last event it has seen.
@@ -133,4 +139,12 @@ pub(super) fn body(
             }
         }
     })
+}
+
+/// The mark of live events.
+const fn live(dialect: Option<Dialect>) -> &'static str {
+    match dialect {
+        Some(Dialect::Interface) => wire::sse::LIVE_FRAME,
+        Some(Dialect::Chatkit) | None => wire::sse::LIVE_COMMENT,
+    }
 }

@@ -44,6 +44,8 @@ export async function follow({ open, resume, onEvent, onStream, onLink, signal }
       onLink({ up: true });
       const asked = await read(response, signal, ({ id: eventId, data }) => {
         failures = 0;
+        // Not an event of the stream: what follows happens now.
+        if (data.type === 'stream.live') return;
         const number = sequence(eventId);
         if (number !== 0 && number <= last.sequence) return;
         last = { id: eventId ?? last.id, sequence: Math.max(number, last.sequence), ends: isEnd(data) };

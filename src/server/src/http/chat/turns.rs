@@ -118,6 +118,7 @@ pub(super) async fn answer(
     place: StreamPlace,
 ) -> ApiResult<HttpResponse> {
     let Asked { app, request, .. } = asked;
+    let dialect = dialect(app, request);
     place.reads(started.reader.stream());
     let mut response = headers(started.reader.stream());
     if started.replayed {
@@ -130,7 +131,8 @@ pub(super) async fn answer(
     if let Some(visitor) = visitor {
         response.cookie(cookie::make(app, &visitor, request));
     }
-    Ok(response.streaming(events::body(started.reader, app, Some(place))))
+    let reader = if started.replayed { started.reader.marking_live() } else { started.reader };
+    Ok(response.streaming(events::body(reader, app, Some(dialect), Some(place))))
 }
 
 /// Where the message goes, its attachments, and the visitor whose cookie is to be set.
