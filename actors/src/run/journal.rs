@@ -68,8 +68,8 @@ pub(super) fn question_row(run: Uuid, record: &StepRecord) -> Option<QuestionRow
         node: record.node.clone(),
         visit: number(record.visit),
         attempt: number(record.attempt),
-        key: question.key.clone(),
-        message: question.message.clone(),
+        key: storable(&question.key),
+        message: question.message.as_deref().map(storable),
         schema: question.schema.as_ref().map(Value::to_string),
         audience: json!(question.audience),
         asked_at: record.started_at,
@@ -77,6 +77,11 @@ pub(super) fn question_row(run: Uuid, record: &StepRecord) -> Option<QuestionRow
         item: question.item.as_ref().map(json_of),
         continues_without: question.continues_without,
     })
+}
+
+/// The text without NUL, which the database cannot store.
+fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
 }
 
 pub(super) fn number(n: u32) -> i32 {

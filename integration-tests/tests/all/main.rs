@@ -45,6 +45,7 @@ mod instances;
 mod members;
 mod models;
 mod nodes;
+mod nul;
 mod once;
 mod openapi;
 mod order;

@@ -29,7 +29,7 @@ impl ChatVisitor {
     /// Parses `kind:id`; `None` if it is not valid.
     #[must_use]
     pub fn named(workflow: Uuid, name: &str) -> Option<Self> {
-        let (kind, id) = name.split_once(':').filter(|(_, id)| !id.is_empty())?;
+        let (kind, id) = name.split_once(':').filter(|(_, id)| !id.is_empty() && !id.contains('\0'))?;
         let kind = OwnerKind::read(kind).ok().filter(|kind| *kind != OwnerKind::Anyone)?;
         Some(Self { workflow, kind, id: id.to_owned() })
     }

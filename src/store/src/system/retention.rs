@@ -61,11 +61,12 @@ pub(crate) const THREAD_AND_FEEDBACK_ROWS: &str = concat!(
 /// Deletes everything that is only of the runs in `old`, but not the runs.
 pub(crate) const RUN_ROWS: &str = run_rows!();
 
-/// Takes the content out of the runs in `old`.
+/// Takes the content out of the runs in `old`. The error is not parsed as JSON: its message may contain a NUL, which the database refuses.
 pub(crate) const CLEAR_RUN_CONTENT: &str = "
              said AS (UPDATE runs t SET inputs = '{}', output = NULL, options = NULL, stream_id = NULL,
-                 error = CASE WHEN t.error IS NOT NULL THEN json_build_object('code', t.error::json->>'code',
-                     'message', t.error::json->>'code', 'node', t.error::json->>'node')::text END
+                 error = CASE WHEN t.error IS NOT NULL THEN json_build_object('code', substring(t.error FROM '\"code\":\"([a-z0-9_.]+)\"'),
+                     'message', substring(t.error FROM '\"code\":\"([a-z0-9_.]+)\"'),
+                     'node', substring(t.error FROM '\"node\":\"([^\"\\\\]+)\"'))::text END
                  FROM old WHERE t.id = old.id)";
 
 /// Deletes the content of the threads in `gone`, but not that of their runs, and not the kinds of feedback.

@@ -2,6 +2,7 @@
 
 use minijinja::Value as View;
 use serde_json::{Value, json};
+use wire::FieldError;
 
 use crate::NodeError;
 use crate::canonical::sha256;
@@ -9,7 +10,7 @@ use crate::check::Check;
 use crate::execute::Call;
 use crate::graph::fields::Fields;
 use crate::nodes::fields::optional_text_field;
-use crate::template::{as_text, fill};
+use crate::template::{as_text, fill, has_holes};
 
 /// Characters of the longest key.
 const LONGEST: usize = 64;
@@ -25,16 +26,26 @@ pub(super) fn schema_with(description: &str) -> Value {
 }
 
 pub(super) fn field(fields: &mut Fields<'_>, check: &mut Check) -> Option<Value> {
-    optional_text_field(fields, "key", check)
+    let key = optional_text_field(fields, "key", check)?;
+    if key.as_str().is_some_and(|text| !has_holes(text) && !is_valid(text)) {
+        check.note(FieldError::new(fields.at("key"), "length", rule()).suggest("\"key\": \"work\""));
+    }
+    Some(key)
+}
+
+/// The database cannot store a NUL, and people read keys in traces.
+fn is_valid(key: &str) -> bool {
+    !key.is_empty() && key.chars().count() <= LONGEST && !key.chars().any(char::is_control)
+}
+
+fn rule() -> String {
+    format!("must have 1 to {LONGEST} characters, without control characters")
 }
 
 pub(super) fn filled(key: Option<&Value>, scope: &View) -> Result<Option<String>, NodeError> {
     let Some(key) = key else { return Ok(None) };
     let key = as_text(&fill(key, scope)?);
-    if key.is_empty() || key.chars().count() > LONGEST {
-        return Err(NodeError::failed(format!("/key: must have 1 to {LONGEST} characters")));
-    }
-    Ok(Some(key))
+    if is_valid(&key) { Ok(Some(key)) } else { Err(NodeError::failed(format!("/key: {}", rule()))) }
 }
 
 /// A key that every attempt of the visit has, those of the nodes around it included, and no other visit.

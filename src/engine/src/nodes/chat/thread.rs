@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Map, Value, json};
 use wire::FieldError;
-use wire::chat::ThreadStatus;
+use wire::chat::{ThreadStatus, title_of};
 
 use crate::NodeError;
 use crate::check::Check;
@@ -100,8 +100,13 @@ impl Node for Thread {
         let mut filled = Map::new();
         for (name, template) in &self.fields {
             let value = fill(template, scope)?;
-            let is_text = matches!(name.as_str(), "title" | "reason");
-            filled.insert(name.clone(), if is_text { Value::String(as_text(&value)) } else { value });
+            let value = match name.as_str() {
+                "title" => Value::String(title_of(&as_text(&value))),
+                // The database cannot store a NUL.
+                "reason" => Value::String(as_text(&value).replace('\0', " ")),
+                _ => value,
+            };
+            filled.insert(name.clone(), value);
         }
         Ok(Value::Object(filled))
     }

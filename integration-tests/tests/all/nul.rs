@@ -1,0 +1,68 @@
+//! A NUL in what a visitor writes: PostgreSQL stores none in a text, and nothing fails for that.
+
+use integration_tests::{AnswerExt, TestService, chat, events, graphs, within};
+use serde_json::{Value, json};
+
+const MESSAGE: &str = "7\0";
+
+/// The events of a turn of this node.
+async fn turn(t: &TestService, node: Value) -> Vec<Value> {
+    let say = json!({"name": "say", "type": "reply", "text": "Done."});
+    let workflow = t.workflow().graph(graphs::chain(&[node, say], None)).published().create().await;
+    let answer = within("the turn ends", t.chat(&chat::create(&workflow, MESSAGE))).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    events(&answer.text())
+}
+
+async fn failure(t: &TestService) -> String {
+    t.scalar("SELECT coalesce(error, '') FROM runs ORDER BY id DESC LIMIT 1").await
+}
+
+#[tokio::test]
+async fn a_key_with_a_control_character_fails_its_node() {
+    let t = TestService::start().await;
+    for node in [
+        json!({"name": "n", "type": "widget", "key": "order {{ inputs.message }}", "widget": {"type": "Card", "children": []}}),
+        json!({"name": "n", "type": "show", "kind": "task", "key": "{{ inputs.message }}", "task": {"type": "custom", "title": "t"}}),
+        json!({"name": "n", "type": "reply", "key": "{{ inputs.message }}", "text": "hi"}),
+    ] {
+        let told = turn(&t, node.clone()).await;
+        assert_eq!(told.last().unwrap()["type"], "error", "{node}");
+        let error: Value = serde_json::from_str(&failure(&t).await).unwrap();
+        assert_eq!(error["code"], "node.failed", "{node}");
+        assert!(error["message"].as_str().unwrap().contains("/key: "), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn titles_reasons_and_questions_lose_it() {
+    let t = TestService::start().await;
+    let thread = json!({"name": "n", "type": "thread", "title": "Order {{ inputs.message }}", "status": "locked", "reason": "Wait, {{ inputs.message }}!"});
+    let told = turn(&t, thread).await;
+    let changed = told.iter().rfind(|event| event["type"] == "thread.updated").unwrap();
+    assert_eq!(changed["thread"]["title"], "Order 7");
+    assert_eq!(changed["thread"]["status"], json!({"type": "locked", "reason": "Wait, 7 !"}));
+    assert_eq!(told.last().unwrap()["item"]["content"][0]["text"], "Done.");
+    let ask = json!({"name": "n", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "Which, {{ inputs.message }}?"}]});
+    let told = turn(&t, ask).await;
+    assert_eq!(told.last().unwrap()["item"]["status"], "pending", "{told:#?}");
+}
+
+#[tokio::test]
+async fn the_content_of_a_failed_turn_is_erased() {
+    let t = TestService::start().await;
+    let fail =
+        json!({"name": "n", "type": "assert", "when": "false", "message": "No order {{ inputs.message }}"});
+    let workflow = t.workflow().graph(graphs::chain(&[fail], None)).published().create().await;
+    let answer = t.chat(&chat::create(&workflow, MESSAGE)).await;
+    assert_eq!(events(&answer.text()).pop().unwrap()["type"], "error");
+    assert!(failure(&t).await.contains(r"No order 7\u0000"), "{}", failure(&t).await);
+    let threads = format!("/api/workflows/{}/chat/threads", workflow.id);
+    let visitor = t.get(&threads).await.value()["data"][0]["visitor"].as_str().unwrap().to_owned();
+    let path = format!("/api/workflows/{}/chat/visitors/{visitor}", workflow.id);
+    let erased = t.send("DELETE", &path, &[], "").await;
+    assert_eq!((erased.status, erased.value()), (200, json!({"threads": 1})));
+    t.assert_no_rows("thread_items").await;
+    let strange = t.get(&format!("{threads}?visitor=visitor:%00")).await;
+    assert_eq!(strange.status, 422, "{}", strange.text());
+}
