@@ -130,6 +130,11 @@ async fn a_retry_removes_the_question_and_its_end_continues_nothing() {
     let again = t.while_time_passes(t.chat(&retry)).await;
     assert_eq!(again.status, 200, "{}", again.text());
     assert_eq!(t.chat(&asked.submission(json!({}))).await.refusal(), "404 item.not_found");
+    let first = t.scalar("SELECT id FROM runs ORDER BY id LIMIT 1").await;
+    assert_eq!(t.get(&format!("/api/runs/{first}")).await.value()["waits_for"], json!([]));
+    let listed = t.get("/api/runs").await.value();
+    let waits: Vec<&Value> = listed["data"].as_array().unwrap().iter().map(|run| &run["waits"]).collect();
+    assert_eq!(waits, [&json!(true), &json!(false)], "{listed}");
     t.advance(Duration::from_secs(7));
     t.while_time_passes(until("the new question is skipped", async || asked.shown(&t).await.len() == 3))
         .await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{Endpoint, TestService, chat, events, graphs, until, within};
+use integration_tests::{AnswerExt, Endpoint, TestService, chat, events, graphs, until, within};
 use kernel::Clock;
 use serde_json::{Value, json};
 
@@ -197,4 +197,27 @@ async fn a_call_of_the_page_that_is_not_last_any_more_is_sent_again() {
     assert!(ended.text().contains("In Rome."), "{}", ended.text());
     let calls = asked.items(&t).await.iter().filter(|item| item["type"] == "client_tool_call").count();
     assert_eq!(calls, 1);
+}
+
+#[tokio::test]
+async fn a_continuing_run_counts_its_own_models_only() {
+    let t = TestService::start().await;
+    let model = json!({"name": "think", "type": "llm", "model": "practice/assistant", "user": "{{ inputs.message }}"});
+    let ask = json!({"name": "sure", "type": "ask", "inputs": [{"id": "ok", "type": "freeform", "question": "Sure?"}]});
+    let again = json!({"name": "again", "type": "llm", "model": "practice/assistant", "user": "again"});
+    let say = json!({"name": "say", "type": "reply", "text": "{{ results.again.text }}"});
+    let asked = Asked::of(&t, graphs::chain(&[model, ask, again, say], None)).await;
+    let trace = async |nth| {
+        let id = run_at(&t, nth).await["id"].as_str().unwrap().to_owned();
+        t.get(&format!("/api/runs/{id}/trace")).await.value()
+    };
+    let waiting = trace(0).await;
+    assert_eq!(waiting["usage"]["calls"], 1, "{waiting:#}");
+    assert_eq!(waiting["run"]["waits_for"].as_array().unwrap().len(), 1, "{waiting:#}");
+    let answered =
+        within("the answer", t.chat(&asked.submission(json!({"answers": {"ok": {"values": ["y"]}}})))).await;
+    assert_eq!(answered.status, 200, "{}", answered.text());
+    let (first, second) = (trace(0).await, trace(1).await);
+    assert_eq!((&first["usage"]["calls"], &second["usage"]["calls"]), (&json!(1), &json!(1)), "{second:#}");
+    assert_eq!(first["run"]["continued_by"], second["run"]["id"]);
 }

@@ -197,7 +197,10 @@ impl Page<'_> {
              CROSS JOIN LATERAL (SELECT (r.finished_at IS NULL
                  OR EXISTS (SELECT FROM turns_sent t WHERE t.run_id = r.id)) AND EXISTS (
                  SELECT FROM run_questions q WHERE q.run_id = r.id AND q.answered_at IS NULL
-                     AND (q.expires_at IS NULL OR q.expires_at > $9)) AS waits) q
+                     AND (q.expires_at IS NULL OR q.expires_at > $9)
+                     AND NOT EXISTS (SELECT FROM question_items i JOIN thread_cuts c ON c.thread_id = i.thread_id
+                         AND i.item_id > c.behind AND i.item_id < c.id
+                         WHERE (i.run_id, i.node, i.visit, i.attempt) = (q.run_id, q.node, q.visit, q.attempt))) AS waits) q
              WHERE ($5::text[] = '{{}}' OR r.status = ANY($5)) AND ($6::text[] = '{{}}' OR r.trigger = ANY($6))
                  AND ($7::uuid IS NULL OR r.workflow_id = $7) AND ($8::bool IS NULL OR q.waits = $8)
              ORDER BY r.id DESC LIMIT $11"

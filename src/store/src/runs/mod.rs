@@ -32,4 +32,5 @@ pub use stops::*;
 pub use streams::*;
 pub use take_over::*;
 pub use trace::*;
+pub use usage::*;
 pub use wire::RunState;

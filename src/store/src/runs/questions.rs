@@ -15,6 +15,11 @@ use crate::error::corrupt;
 use crate::schema::{question_items, run_questions, runs, turns_sent};
 use crate::{Changes, Store, StoreError};
 
+/// That a retry has not taken the item of a question out of its thread.
+const NOT_TAKEN_OUT: &str =
+    "NOT EXISTS (SELECT FROM thread_cuts c WHERE c.thread_id = question_items.thread_id
+    AND question_items.item_id > c.behind AND question_items.item_id < c.id)";
+
 /// Names one attempt of a run that asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuestionKey {
@@ -144,6 +149,7 @@ impl Store {
             .filter(run_questions::run_id.eq(run))
             .filter(run_questions::answered_at.is_null())
             .filter(runs::finished_at.is_null().or(ended_with_it))
+            .filter(diesel::dsl::sql::<Bool>(NOT_TAKEN_OUT))
             .order((
                 run_questions::asked_at,
                 run_questions::node,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{Array, Text, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
@@ -33,8 +34,19 @@ struct KeptUsage {
     usage: Option<String>,
 }
 
+/// What an attempt of a node has used of models.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepUsage {
+    /// The node's name in the journal.
+    pub node: String,
+    /// The `usage` of its result or error.
+    pub usage: Value,
+    /// Whether another run has executed it.
+    pub is_copied: bool,
+}
+
 impl Store {
-    /// What the models of a run have used, failed attempts included.
+    /// What the models of a run have used, failed attempts included, but not the steps that it has copied.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -71,13 +83,13 @@ impl Store {
         Ok(())
     }
 
-    /// Returns what the models used in each attempt that asked one: the node and the `usage` of its result or error. The row of
-    /// a container, such as an agent's, holds the sum of what ran inside it.
+    /// Returns what the models used in each attempt that asked one. The row of a container, such as an agent's, holds the sum of what
+    /// ran inside it.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn models_usage(&self, run: Uuid) -> Result<Vec<(String, Value)>, StoreError> {
-        type Found = (String, Option<String>, Option<Vec<u8>>, Option<String>);
+    pub async fn models_usage(&self, run: Uuid) -> Result<Vec<StepUsage>, StoreError> {
+        type Found = (String, DateTime<Utc>, Option<String>, Option<Vec<u8>>, Option<String>);
         const MARK: &str = "%\"cost_usd\"%";
         let mut connection = self.connection().await?;
         let rows = run_steps::table
@@ -87,25 +99,38 @@ impl Store {
                     .or(run_steps::error.like(MARK).is_not_distinct_from(true))
                     .or(run_steps::result_blob.is_not_null()),
             )
-            .select((run_steps::node, run_steps::result, run_steps::result_blob, run_steps::error))
+            .select((
+                run_steps::node,
+                run_steps::started_at,
+                run_steps::result,
+                run_steps::result_blob,
+                run_steps::error,
+            ))
             .load_stream::<Found>(&mut *connection)
             .await?;
         let (mut used, mut large) = (Vec::new(), Vec::new());
         let mut rows = std::pin::pin!(rows);
-        while let Some((node, result, blob, error)) = rows.try_next().await? {
+        // A run that repeats or continues another one has copies of the steps before its own.
+        let accepted_at = kernel::time_of(run).unwrap_or(DateTime::UNIX_EPOCH);
+        while let Some((node, started_at, result, blob, error)) = rows.try_next().await? {
+            let is_copied = started_at < accepted_at;
             if let Some(usage) = result.or(error).and_then(|text| usage_of(&text)) {
-                used.push((node, usage));
+                used.push(StepUsage { node, usage, is_copied });
             } else {
-                large.extend(blob.map(|digest| (node, digest)));
+                large.extend(blob.map(|digest| (node, is_copied, digest)));
             }
         }
         drop(connection);
         for part in large.chunks(RESULTS_AT_ONCE) {
-            let digests: Vec<Vec<u8>> = part.iter().map(|(_, digest)| digest.clone()).collect();
+            let digests: Vec<Vec<u8>> = part.iter().map(|(_, _, digest)| digest.clone()).collect();
             let results = self.blobs(&digests).await?;
-            for (node, digest) in part {
+            for (node, is_copied, digest) in part {
                 let text = results.get(digest).and_then(|bytes| std::str::from_utf8(bytes).ok());
-                used.extend(text.and_then(usage_of).map(|usage| (node.clone(), usage)));
+                used.extend(text.and_then(usage_of).map(|usage| StepUsage {
+                    node: node.clone(),
+                    usage,
+                    is_copied: *is_copied,
+                }));
             }
         }
         Ok(used)
@@ -122,10 +147,11 @@ fn usage_of(text: &str) -> Option<Value> {
 
 /// The sum over the nodes that asked a model themselves: the row of an agent holds the sum of its calls. A sum is null if a
 /// part of it is not known.
-fn of(used: &[(String, Value)]) -> RunUsage {
-    let nodes: BTreeSet<&str> = used.iter().map(|(node, _)| node.as_str()).collect();
+fn of(used: &[StepUsage]) -> RunUsage {
+    let nodes: BTreeSet<&str> = used.iter().map(|step| step.node.as_str()).collect();
     let mut sum = RunUsage { calls: 0, input_tokens: Some(0), output_tokens: Some(0), cost_usd: Some(0.0) };
-    for (_, usage) in used.iter().filter(|(node, _)| !holds_others(node, &nodes)) {
+    let own = used.iter().filter(|step| !step.is_copied && !holds_others(&step.node, &nodes));
+    for StepUsage { usage, .. } in own {
         let count = |name: &str| usage.get(name).and_then(Value::as_u64);
         let add = |sum: Option<u64>, name| sum.zip(count(name)).map(|(sum, more)| sum.saturating_add(more));
         sum.calls = sum.calls.saturating_add(count("calls").unwrap_or_default());
@@ -151,9 +177,9 @@ mod tests {
 
     use super::*;
 
-    fn used(node: &str, calls: u64, input: u64, cost: Value) -> (String, Value) {
+    fn used(node: &str, calls: u64, input: u64, cost: Value) -> StepUsage {
         let usage = json!({"calls": calls, "input_tokens": input, "output_tokens": 1, "cost_usd": cost});
-        (node.to_owned(), usage)
+        StepUsage { node: node.to_owned(), usage, is_copied: false }
     }
 
     #[test]
@@ -175,7 +201,8 @@ mod tests {
         all.push(used("unpriced", 1, 1, Value::Null));
         assert_eq!((of(&all).cost_usd, of(&all).input_tokens), (None, Some(131)));
         let unknown = json!({"calls": 1, "input_tokens": null, "output_tokens": null, "cost_usd": null});
-        all.push(("silent".to_owned(), unknown));
+        all.push(StepUsage { is_copied: true, ..used("copied", 9, 9, json!(9)) });
+        all.push(StepUsage { node: "silent".to_owned(), usage: unknown, is_copied: false });
         let sum = RunUsage { calls: 8, input_tokens: None, output_tokens: None, cost_usd: None };
         assert_eq!(of(&all), sum);
     }

@@ -135,8 +135,8 @@ async fn what_models_used_is_found_wherever_it_is() {
     ];
     world.commit(lease, &Batch { steps, ..Batch::default() }).await.unwrap();
     let mut used: Vec<(String, u64)> = Vec::new();
-    for (node, usage) in world.store.models_usage(turn.run).await.unwrap() {
-        used.push((node, usage["calls"].as_u64().unwrap()));
+    for step in world.store.models_usage(turn.run).await.unwrap() {
+        used.push((step.node, step.usage["calls"].as_u64().unwrap()));
     }
     used.sort();
     assert_eq!(used, [("failed".to_owned(), 3), ("large".to_owned(), 2), ("small".to_owned(), 1)]);

@@ -73,14 +73,15 @@ async fn show(
 ) -> ApiResult<Json<RunRecord>> {
     let (run, version) = found(&caller, &id).await?;
     query::none(&request)?;
+    Ok(Json(record(&caller, run, version).await?))
+}
+
+/// A run with what it waits for, and what has become of it.
+async fn record<S>(caller: &Caller<S>, run: StoredRun, version: Option<i32>) -> ApiResult<RunRecord> {
     let questions = caller.app().runs().questions(run.id).await?;
     let continued_by = caller.store().continued_by(run.id).await?.map(|run| run.to_string());
     let resumes_at = caller.store().resumes_at(run.id).await?.filter(|_| run.status == RunState::Waiting);
-    Ok(Json(RunRecord {
-        resumes_at: resumes_at.map(time),
-        continued_by,
-        ..records::run(run, version, questions)
-    }))
+    Ok(RunRecord { resumes_at: resumes_at.map(time), continued_by, ..records::run(run, version, questions) })
 }
 
 /// What happens in the run, from any event on.
@@ -108,7 +109,8 @@ async fn cancel(change: Change<WorkflowsExecute>, id: Path<String>) -> ApiResult
     change.wants_no_more()?;
     caller.app().runs().stop(run.id).await?;
     let (run, version) = found(caller, &id).await?;
-    change.make(async |_| Reply::ok(&records::run(run, version, Vec::new()))).await
+    let record = record(caller, run, version).await?;
+    change.make(async |_| Reply::ok(&record)).await
 }
 
 /// The run that a path names, where the caller may be.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use store::StepPlace;
 use wire::{InterruptedAttempt, Trace, TraceStep};
 
-use super::{found, records};
+use super::{found, record, records};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::paging::{self, Part};
@@ -51,7 +51,7 @@ pub(super) async fn trace(
     };
     let deliveries = runs.deliveries(run.id).await?;
     Ok(Json(Trace {
-        run: records::run(run, version, Vec::new()),
+        run: record(&caller, run, version).await?,
         usage,
         steps,
         next_cursor,
