@@ -27,6 +27,9 @@ const IMAGE_WAIT: Duration = Duration::from_secs(20);
 /// Images that are held in memory at once.
 const IMAGES_AT_ONCE: usize = 1;
 
+/// The media type of an announced file whose declared type says nothing about its content.
+const UNKNOWN: &str = "application/octet-stream";
+
 /// How much is accepted.
 #[derive(Debug, Clone, Copy)]
 pub struct UploadLimits {
@@ -89,8 +92,9 @@ impl Uploads {
         size: u64,
     ) -> Decision<StoredAttachment> {
         self.check_size(size)?;
-        // What the content is decides later.
-        let mime_type = Media::of_mime(mime_type).ok_or_else(not_allowed)?.mime().to_owned();
+        // The content decides later.
+        let mime_type =
+            Media::of_mime(&mime_type.to_ascii_lowercase()).map_or(UNKNOWN, Media::mime).to_owned();
         self.allowance(&uploader.session, &uploader.network, size).await?;
         let id = self.id()?;
         let new = of(uploader, id, media::file_name(name), mime_type, size);

@@ -53,10 +53,11 @@ impl Limit {
         }
     }
 
-    pub(super) fn is_exceeded(&self, sum: &Spending) -> bool {
+    /// Whether a call exceeds the limit. `sum`: what was used and reserved, with the call. A call of a model without a price costs nothing.
+    pub(super) fn is_exceeded(&self, sum: &Spending, call: &Spending) -> bool {
         match self.most {
             Most::Tokens(most) => sum.tokens() > most,
-            Most::Dollars(most) => sum.dollars > most,
+            Most::Dollars(most) => call.dollars > 0.0 && sum.dollars > most,
         }
     }
 }

@@ -96,7 +96,7 @@ impl Sums {
             let mut sum = self.0.entry(key.clone()).or_default();
             let total = sum.used().plus(&sum.reserved).plus(expected);
             let is_exceeded =
-                |limit: &&Limit| limit.key(workflow, session) == key && limit.is_exceeded(&total);
+                |limit: &&Limit| limit.key(workflow, session) == key && limit.is_exceeded(&total, expected);
             if let Some(limit) = limits.iter().find(is_exceeded) {
                 drop(sum);
                 for key in &done {
@@ -200,6 +200,17 @@ mod tests {
         sums.release(TWO, &tokens(90), &tokens(30));
         assert_eq!(sums.reserve(ONE, &limits, &tokens(40)), Ok(()), "30 are spent, 60 reserved");
         assert_eq!(sums.reserve(TWO, &limits, &tokens(25)), Err(ErrorCode::ChatBudgetWorkflow));
+    }
+
+    #[test]
+    fn a_limit_in_money_stops_no_call_of_a_model_without_a_price() {
+        let sums = Sums::default();
+        let limits = Limit::all(&ChatLimits { usd_per_day: Some(1.0), ..ChatLimits::default() });
+        let priced = |dollars| Spending { dollars, ..tokens(1) };
+        assert_eq!(sums.reserve(ONE, &limits, &priced(0.9)), Ok(()));
+        sums.release(ONE, &priced(0.9), &priced(1.5));
+        assert_eq!(sums.reserve(ONE, &limits, &tokens(50)), Ok(()));
+        assert_eq!(sums.reserve(ONE, &limits, &priced(0.1)), Err(ErrorCode::ChatBudgetWorkflow));
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+/// RFC 3339.
+const TIMESTAMP: &str = r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$";
+
 use super::icons;
 
 /// JSON Schema of a source of type `url`, `file` or `entity`.
@@ -19,7 +22,7 @@ pub(super) fn schema(kind: &str) -> Value {
         ),
     };
     let mut properties = json!({"type": {"const": kind}, "title": text, "description": text, "group": text,
-                                "timestamp": {"type": "string", "format": "date-time"}});
+                                "timestamp": {"type": "string", "pattern": TIMESTAMP}});
     if let (Value::Object(all), Value::Object(own)) = (&mut properties, own) {
         all.extend(own);
     }

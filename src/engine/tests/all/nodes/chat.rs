@@ -213,6 +213,19 @@ fn bad_items_are_named_when_they_are_saved() {
         (json!({"kind": "image", "image": {}}), vec!["/image schema"]),
         (json!({"kind": "image", "image": {"attachment": 7}}), vec!["/image/attachment schema"]),
         (json!({"kind": "image", "image": {"base64": "{{ inputs.x }}"}}), vec![]),
+        (json!({"kind": "end_of_turn", "key": ""}), vec!["/key length"]),
+        (json!({"kind": "end_of_turn", "key": "k".repeat(65)}), vec!["/key length"]),
+        (json!({"kind": "end_of_turn", "key": "{{ inputs.x }}".repeat(9)}), vec![]),
+        (
+            json!({"kind": "task", "task": {"type": "web_search", "queries": [], "sources": [
+                {"type": "url", "title": "t", "url": "https://e.org/", "timestamp": "yesterday"}]}}),
+            vec!["/task/sources/0/timestamp schema"],
+        ),
+        (
+            json!({"kind": "task", "task": {"type": "web_search", "queries": [], "sources": [
+                {"type": "url", "title": "t", "url": "https://e.org/", "timestamp": "2026-11-26T09:00:00.5+01:00"}]}}),
+            vec![],
+        ),
         (json!({"kind": "image", "image": null}), vec!["/key required"]),
         (json!({"kind": "image", "progress": 2}), vec!["/progress schema"]),
         (json!({"kind": "image", "progress": "{{ inputs.x }}"}), vec![]),

@@ -34,6 +34,9 @@ pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Uploade
             let access = Access::judge(app, request, workflow).await?;
             access.check_origin(app, request)?;
             app.chat_limits().check_workflow(workflow)?;
+            if let Some(session) = access.session(None) {
+                app.chat_limits().check_session(&session)?;
+            }
             of_chat(app, request, &access)
         }
         None => without_workflow(app, request).await,
@@ -44,9 +47,6 @@ pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Uploade
 pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &Access) -> ApiResult<Uploader> {
     if !access.uploads() {
         return Err(ApiError::new(ErrorCode::AttachmentUploadsOff));
-    }
-    if let Some(session) = access.session(None) {
-        app.chat_limits().check_session(&session)?;
     }
     let session = access.name().unwrap_or_else(|| by_address(app, request));
     // A browser without a cookie may send several files at once. The message that names them gives them an owner.
