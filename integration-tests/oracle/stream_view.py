@@ -19,6 +19,10 @@ def is_terminal(event):
     )
 
 
+# Where live events begin, in the dialect `interface`. It has no place in the stream.
+LIVE = '{"type":"stream.live"}'
+
+
 def split_events(text):
     """The complete events of a text, as (id, data), and what is left of it. Comments are `(None, comment)`."""
     *frames, rest = text.split("\n\n")
@@ -31,7 +35,9 @@ def split_events(text):
             elif ": " in line:
                 name, value = line.split(": ", 1)
                 fields[name] = value
-        if "data" in fields:
+        if "id" not in fields and fields.get("data") == LIVE:
+            events.append((None, "live"))
+        elif "data" in fields:
             events.append((fields.get("id", ""), fields["data"]))
         elif comment is not None:
             events.append((None, comment))
