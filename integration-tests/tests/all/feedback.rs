@@ -4,6 +4,8 @@ use integration_tests::{AnswerExt, TestService, Workflow, chat, graphs};
 use serde_json::{Value, json};
 use wire::chat::FeedbackKind::{Negative, Positive};
 
+use crate::questions::{Asked, desk};
+
 /// The list of a workflow's feedback with this query.
 async fn listed(t: &TestService, workflow: &Workflow, query: &str) -> Value {
     let answer = t.get(&format!("/api/workflows/{}/feedback{query}", workflow.id)).await;
@@ -167,4 +169,27 @@ async fn a_comment_has_at_most_two_thousand_characters() {
         assert_eq!(answer.refusal(), "422 chat.invalid_request");
         assert_eq!(answer.problems().concat(), problem);
     }
+}
+
+#[tokio::test]
+async fn a_turn_that_continued_is_copied_with_what_it_has_read() {
+    let t = TestService::start().await;
+    let asked = Asked::of(&t, desk()).await;
+    let workflow = &asked.workflow;
+    let between = json!({"thread_id": asked.thread, "input": chat::input("no order, only a greeting")});
+    let yes = json!({"answers": {"ok": {"values": ["yes"]}, "why": {"values": ["broken"]}}});
+    assert_eq!(t.chat(&asked.submission(yes)).await.status, 200);
+    assert_eq!(t.chat(&chat::ask(workflow, "threads.add_user_message", between)).await.status, 200);
+    let items = asked.items(&t).await;
+    let done = items.iter().find(|item| item["content"][0]["text"] == "Refunded: broken.").unwrap();
+    let params = json!({"thread_id": asked.thread, "item_ids": [done["id"]], "kind": "negative"});
+    assert_eq!(t.chat(&chat::ask(workflow, "items.feedback", params)).await.status, 200);
+    let messages = listed(&t, workflow, "").await["data"][0]["messages"].clone();
+    let contents: Vec<&str> =
+        messages.as_array().unwrap().iter().map(|one| one["content"].as_str().unwrap()).collect();
+    assert_eq!(contents[..2], ["order 7", "Checking order 7. "], "{messages}");
+    assert!(
+        contents.len() == 3 && contents[2].contains("yes") && contents[2].contains("broken"),
+        "{messages}"
+    );
 }

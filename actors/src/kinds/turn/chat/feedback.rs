@@ -10,6 +10,7 @@ use wire::chat::{FeedbackKind, ItemBody, ThreadItem};
 
 use super::Chat;
 use crate::kinds::turn::history::{Own, files, messages, paired};
+use crate::kinds::turn::refill;
 
 /// Messages of a copy, the newest.
 const MOST_MESSAGES: usize = 200;
@@ -49,7 +50,11 @@ impl Chat {
             true => Vec::new(),
             false => {
                 let files = files(store, given.thread, &stored).await?;
-                turns(stored, &files, &rated)
+                let mut turns = turns(stored, &files, &rated);
+                for turn in &mut turns {
+                    self.as_read(turn, given.thread).await?;
+                }
+                turns
             }
         };
         let feedback = Feedback {
@@ -62,6 +67,19 @@ impl Chat {
             comment: given.comment.filter(|_| !given.kind_only),
         };
         store.put_feedback(feedback).await
+    }
+
+    /// Replaces the messages of a turn by those that it has read, if that is known: other turns may have been between, and a turn that
+    /// continues after a question has read what it had said before.
+    async fn as_read(&self, turn: &mut RatedTurn, thread: ThreadId) -> Result<(), StoreError> {
+        let Some(run) = self.ports.store.run(turn.run).await? else { return Ok(()) };
+        let mut read = refill::messages(&self.ports.store, &run, thread).await?;
+        // Hidden items.
+        read.retain(|message| message.get("role").is_none_or(|role| role != "system"));
+        if !read.is_empty() {
+            turn.messages = newest(read);
+        }
+        Ok(())
     }
 }
 
@@ -108,11 +126,16 @@ fn turns(stored: Vec<StoredItem>, files: &[StoredAttachment], rated: &[RatedItem
     texts.into_iter().map(copy).collect()
 }
 
-/// The first `end` items as messages, the newest that have room, as JSON.
+/// The newest of the first `end` items as messages.
 fn read(items: &[ThreadItem], end: usize, files: &[StoredAttachment]) -> String {
     let own = items.get(end.saturating_sub(1)).map(ThreadItem::id);
-    let newest = items.get(end.saturating_sub(MOST_MESSAGES)..end).unwrap_or_default();
-    let mut messages = messages(newest.to_vec(), files, Own { message: own, items: &[] }, None);
+    let latest = items.get(end.saturating_sub(MOST_MESSAGES)..end).unwrap_or_default();
+    newest(messages(latest.to_vec(), files, Own { message: own, items: &[] }, None))
+}
+
+/// The newest messages that have room, as JSON.
+fn newest(mut messages: Vec<Value>) -> String {
+    messages.drain(..messages.len().saturating_sub(MOST_MESSAGES));
     let mut room = LARGEST_MESSAGES;
     let fits = messages.iter().rev().take_while(|message| {
         let size = message.to_string().len();
