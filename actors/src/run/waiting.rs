@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use engine::{Activity, AskingStep};
+use engine::{Activity, AskingStep, Idle};
 use kernel::Clock;
 
 /// How long a run has to be idle.
@@ -16,7 +16,8 @@ pub(crate) async fn waits_too_long(activity: &Activity, deadline: Option<DateTim
     loop {
         let idle = activity.idle();
         let too_long = |until: DateTime<Utc>| deadline.is_some_and(|deadline| until >= deadline);
-        if idle.as_ref().is_none_or(|idle| idle.until.is_some_and(|until| !too_long(until))) {
+        let may_wait = |idle: &Idle| !idle.for_person && idle.until.is_some_and(|until| !too_long(until));
+        if idle.as_ref().is_none_or(may_wait) {
             activity.changed().await;
             continue;
         }

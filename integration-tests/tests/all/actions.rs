@@ -25,14 +25,16 @@ fn counter() -> Value {
         {"name": "slow", "type": "delay", "seconds": 600},
         {"name": "busy", "type": "llm", "model": "practice/rewrite@9000ms", "user": "a b c d e f", "timeout_seconds": 600},
         {"name": "fail", "type": "assert", "when": "false", "message": "no"},
-        {"name": "ask", "type": "wait_for_input"},
+        {"name": "ask", "type": "wait_for_input", "expires_seconds": 5, "on_error": "continue"},
+        {"name": "question", "type": "ask", "expires_seconds": 5, "on_error": "continue",
+         "inputs": [{"id": "q", "type": "freeform", "question": "Sure?"}]},
     ],
     "edges": [
         {"from": "START", "cases": [is("add"), is("say"), is("pause"), is("busy"),
-            {"when": "inputs.action and inputs.action.type in ['slow', 'fail', 'ask', 'hang']", "to": "tried"}], "else": "first"},
-        {"from": "tried", "cases": [is("slow"), is("fail"), is("ask")], "else": "hang"},
+            {"when": "inputs.action and inputs.action.type in ['slow', 'fail', 'ask', 'question', 'hang']", "to": "tried"}], "else": "first"},
+        {"from": "tried", "cases": [is("slow"), is("fail"), is("ask"), is("question")], "else": "hang"},
         {"from": "pause", "to": "add"},
-        {"from": ["first", "add", "say", "slow", "busy", "fail", "ask", "hang"], "to": "END"},
+        {"from": ["first", "add", "say", "slow", "busy", "fail", "ask", "question", "hang"], "to": "END"},
     ]})
 }
 
@@ -147,14 +149,14 @@ async fn sync_actions_do_not_wait_for_a_turn_and_the_last_one_counts() {
 async fn a_failed_sync_action_changes_nothing() {
     let t = TestService::start().await;
     let card = Card::start(&t).await;
-    for kind in ["fail", "ask", "slow"] {
+    for kind in ["fail", "ask", "question", "slow"] {
         let answer = card.sync(&t, json!({"type": kind})).await;
         assert_eq!(answer.refusal(), "502 chat.action_failed", "{kind}");
     }
     assert_eq!(card.number(&t).await, "1");
     assert_eq!(
         t.scalar("SELECT count(*) FROM runs WHERE trigger = 'action' AND status = 'failed'").await,
-        "3"
+        "4"
     );
     t.assert_no_rows("run_queue").await;
 }

@@ -32,6 +32,8 @@ struct State {
 struct Wait {
     /// Until when; `None`: for a person.
     until: Option<DateTime<Utc>>,
+    /// Whether it waits for a person.
+    for_person: bool,
     /// The question of an item that it waits for.
     asks: Option<AskingStep>,
 }
@@ -52,6 +54,8 @@ pub struct AskingStep {
 pub struct Idle {
     /// When something of it is due; `None`: it waits for a person alone.
     pub until: Option<DateTime<Utc>>,
+    /// Whether it waits for a person, too, however soon something is due.
+    pub for_person: bool,
     /// Grows with each change.
     pub changes: u64,
 }
@@ -65,7 +69,8 @@ impl Activity {
             return None;
         }
         let due = state.waits.values().filter_map(|wait| wait.until.as_ref()).chain(state.bounds.values());
-        Some(Idle { until: due.min().copied(), changes: state.changes })
+        let for_person = state.waits.values().any(|wait| wait.for_person);
+        Some(Idle { until: due.min().copied(), for_person, changes: state.changes })
     }
 
     /// The attempts that wait for answers to questions of items.
@@ -101,20 +106,30 @@ impl Activity {
 
     /// The task at work only waits, until then at the latest.
     pub(super) fn waits(&self, until: Option<DateTime<Utc>>) -> Waiting<'_> {
-        self.waits_for(until, None)
+        self.waits_for(until, false, None)
+    }
+
+    /// The task at work only waits for a person, until then at the latest.
+    pub(super) fn waits_for_person(&self, until: Option<DateTime<Utc>>) -> Waiting<'_> {
+        self.waits_for(until, true, None)
     }
 
     /// The task at work only waits for the answer to the question of an item.
     pub(super) fn asks(&self, step: AskingStep) -> Waiting<'_> {
-        self.waits_for(None, Some(step))
+        self.waits_for(None, true, Some(step))
     }
 
-    fn waits_for(&self, until: Option<DateTime<Utc>>, asks: Option<AskingStep>) -> Waiting<'_> {
+    fn waits_for(
+        &self,
+        until: Option<DateTime<Utc>>,
+        for_person: bool,
+        asks: Option<AskingStep>,
+    ) -> Waiting<'_> {
         let lent = self.lent();
         let mut key = 0;
         self.change(|state| {
             key = state.changes;
-            state.waits.insert(key, Wait { until, asks });
+            state.waits.insert(key, Wait { until, for_person, asks });
         });
         Waiting { _lent: lent, _entry: Entry { activity: self, key, bound: false } }
     }

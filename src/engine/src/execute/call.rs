@@ -163,7 +163,7 @@ impl Call<'_> {
     /// What a person answers to the question that was recorded with the start of this attempt; `None` without an answer
     /// by then. The run may be dropped meanwhile, as in [`Self::wait_until`].
     pub(crate) async fn answer(&self, until: Option<DateTime<Utc>>) -> Result<Option<Answer>, Failure> {
-        let waits = || self.env.ports.activity.waits(until);
+        let waits = || self.env.ports.activity.waits_for_person(until);
         self.wait_for_answer(waits, until).await
     }
 
@@ -190,7 +190,7 @@ impl Call<'_> {
         if self.is_in_thread() {
             self.wait_for_answer(asks, until).await
         } else {
-            self.wait_for_answer(|| activity.waits(until), until).await
+            self.wait_for_answer(|| activity.waits_for_person(until), until).await
         }
     }
 
