@@ -348,3 +348,33 @@ async fn invitations_and_their_accounts_are_forgotten_in_the_end() {
     .await;
     assert_eq!(t.scalar("SELECT count(*) FROM workspace_members").await, "1");
 }
+
+/// What visitors write is for admins and owners; an editor may write workflows and not read chats.
+#[tokio::test]
+async fn the_data_of_visitors_is_for_admins() {
+    let (t, _mail, bob, path) = service("editor").await;
+    let workflow = t.workflow().graph(graphs::reply("hi")).published().create().await;
+    let chat = format!("/api/workflows/{}/chat", workflow.id);
+    t.while_time_passes(t.visitor().say(&workflow.id, "hello")).await.unwrap();
+    let threads = format!("{chat}/threads");
+    let listed = t.root().get(&threads).await.value();
+    let (thread, visitor) =
+        (listed["data"][0]["id"].as_str().unwrap(), listed["data"][0]["visitor"].as_str().unwrap());
+    let as_bob = t.bearer(&bob);
+    let all = async || {
+        [
+            as_bob.get(&threads).await.refusal(),
+            as_bob.get(&format!("{threads}/{thread}/items")).await.refusal(),
+            as_bob.json("PATCH", &format!("{threads}/{thread}"), &json!({"title": "T"})).await.refusal(),
+            as_bob.get(&format!("{chat}/visitors/{visitor}/export")).await.refusal(),
+            t.while_time_passes(as_bob.json("DELETE", &format!("{chat}/visitors/{visitor}"), &json!({})))
+                .await
+                .refusal(),
+        ]
+    };
+    assert_eq!(as_bob.get(&format!("/api/workflows/{}", workflow.id)).await.status, 200);
+    assert_eq!(all().await, ["403 auth.missing_scope"; 5]);
+    assert_eq!(t.root().json("PATCH", &path, &json!({"role": "admin"})).await.status, 200);
+    assert_eq!(all().await, ["200"; 5]);
+    t.assert_no_rows("thread_items").await;
+}
