@@ -89,7 +89,7 @@ async fn a_client_that_sends_too_slowly_is_refused() {
 
 #[tokio::test]
 async fn a_full_workspace_accepts_no_file() {
-    let mut t = TestService::builder().set("SERVICE_WORKSPACE_STORAGE_BYTES", "100000").start().await;
+    let mut t = TestService::builder().alone().set("SERVICE_WORKSPACE_STORAGE_BYTES", "100000").start().await;
     let workflow = t.workflow().echo().published().create().await;
     t.measured().await;
     uploaded(&t, &workflow, "a.txt", noise(200_000).as_bytes()).await;
