@@ -107,7 +107,7 @@ impl<E: DeserializeOwned> EventStream<E> {
                 Frame::Event { id, data } => (id.unwrap_or_default(), data),
             };
             // The mark of live events, which has no place in the stream.
-            if id.is_empty() && wire::sse::LIVE_FRAME.contains(&data) {
+            if id.is_empty() && data == wire::sse::LIVE_DATA {
                 continue;
             }
             let seq = wire::sse::parse_event_id(&id, &self.stream_id).ok_or_else(|| {

@@ -10,8 +10,11 @@ pub const PING: &str = ": ping\n\n";
 /// Where the live events of a stream begin, for readers of the dialect `chatkit`.
 pub const LIVE_COMMENT: &str = ": live\n\n";
 
-/// The same for readers of the dialect `interface`: a frame without an id.
+/// The same for readers of the dialect `interface`: a frame without an id, with [`LIVE_DATA`].
 pub const LIVE_FRAME: &str = "data: {\"type\":\"stream.live\"}\n\n";
+
+/// The data of [`LIVE_FRAME`].
+pub const LIVE_DATA: &str = r#"{"type":"stream.live"}"#;
 
 /// Appends one event. `json` must be a single line, as compact JSON is.
 pub fn push_event(frame: &mut String, stream: impl Display, seq: u64, json: &str) {

@@ -4,7 +4,7 @@ use kernel::AttachmentId;
 use wire::chat::{ChatEvent, GeneratedImage, ItemBody, ItemUpdate};
 
 /// The attachment of an image that the thread keeps.
-pub(super) fn attachment(image: &GeneratedImage) -> Option<AttachmentId> {
+fn attachment(image: &GeneratedImage) -> Option<AttachmentId> {
     AttachmentId::parse(&image.id).ok()
 }
 

@@ -22,6 +22,10 @@ const MAY_USE_MODELS: &str = "
     SELECT r.id FROM runs r WHERE r.thread_id = ANY($1) AND r.usage IS NULL AND EXISTS (SELECT FROM run_steps s
         WHERE s.run_id = r.id AND (s.result LIKE '%\"cost_usd\"%' OR s.error LIKE '%\"cost_usd\"%' OR s.result_blob IS NOT NULL))";
 
+/// Run `$1`, if it repeats another one from a step on or continues its turn.
+const HAS_COPIES: &str =
+    "SELECT id FROM runs WHERE id = $1 AND (continues IS NOT NULL OR options LIKE '%\"origin\"%')";
+
 #[derive(QueryableByName)]
 struct RunId {
     #[diesel(sql_type = SqlUuid)]
@@ -92,6 +96,11 @@ impl Store {
         type Found = (String, DateTime<Utc>, Option<String>, Option<Vec<u8>>, Option<String>);
         const MARK: &str = "%\"cost_usd\"%";
         let mut connection = self.connection().await?;
+        let copies: Option<RunId> = diesel::sql_query(HAS_COPIES)
+            .bind::<SqlUuid, _>(run)
+            .get_result(&mut *connection)
+            .await
+            .optional()?;
         let rows = run_steps::table
             .filter(run_steps::run_id.eq(run))
             .filter(
@@ -110,8 +119,8 @@ impl Store {
             .await?;
         let (mut used, mut large) = (Vec::new(), Vec::new());
         let mut rows = std::pin::pin!(rows);
-        // A run that repeats or continues another one has copies of the steps before its own.
-        let accepted_at = kernel::time_of(run).unwrap_or(DateTime::UNIX_EPOCH);
+        // Only a run that repeats or continues another one has copies of steps: a clock that was set back makes no step one.
+        let accepted_at = kernel::time_of(run).filter(|_| copies.is_some()).unwrap_or(DateTime::UNIX_EPOCH);
         while let Some((node, started_at, result, blob, error)) = rows.try_next().await? {
             let is_copied = started_at < accepted_at;
             if let Some(usage) = result.or(error).and_then(|text| usage_of(&text)) {

@@ -34,7 +34,7 @@ pub struct ShownImage {
 
 impl Store {
     /// Stores an image for its thread, once. It counts as an attachment that no message contains until its item is stored. Returns false
-    /// if there is no such thread.
+    /// if the thread is not found.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
