@@ -103,3 +103,23 @@ async fn a_run_whose_content_is_erased_keeps_its_usage() {
     .await;
     assert_eq!(usage().await, used, "{thread}");
 }
+
+#[tokio::test]
+async fn a_failed_run_whose_content_is_erased_keeps_the_code_of_its_error() {
+    let t = TestService::with_manual_clock().await;
+    let fail = json!({"name": "check", "type": "assert", "when": "false", "message": "\"code\":\"no\" {{ inputs.message }}"});
+    let workflow = t.workflow().graph(graphs::chain(&[fail], None)).published().create().await;
+    assert_eq!(keep_for(&t, &workflow, json!(0)).await.status, 200);
+    let said = t.while_time_passes(t.chat(&chat::create(&workflow, "canary\0"))).await;
+    assert_eq!(said.status, 200, "{}", said.text());
+    t.advance(Duration::from_secs(2 * 3_600));
+    let erased = async || t.scalar("SELECT count(*) FROM thread_items").await == "0";
+    t.while_time_passes_in(Duration::from_secs(600), until("it is erased", erased)).await;
+    let run = t.scalar("SELECT id FROM runs").await;
+    let error = t.get(&format!("/api/runs/{run}")).await.value()["error"].clone();
+    assert_eq!(
+        (&error["code"], &error["message"], &error["node"]),
+        (&json!("node.failed"), &json!("node.failed"), &json!("check")),
+        "{error}"
+    );
+}
