@@ -16,8 +16,8 @@ use super::topic::{Topic, Topics};
 /// Stored commits that one look at the database reads.
 const ROWS: i64 = 64;
 /// How often a reader of a foreign stream polls the database itself. [`super::foreign`] wakes it much earlier, unless the
-/// stream has been deleted.
-const POLL: Duration = Duration::from_secs(5);
+/// stream has been deleted. Thousands may wait for parked runs: shorter, that costs more than their pings.
+const POLL: Duration = Duration::from_secs(60);
 
 /// A stream could not be read on.
 #[derive(Debug, thiserror::Error)]
