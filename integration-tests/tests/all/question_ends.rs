@@ -101,6 +101,49 @@ async fn a_question_expires_with_and_without_a_way_to_continue() {
 }
 
 #[tokio::test]
+async fn a_question_inside_a_node_expires_as_what_is_around_it_says() {
+    let t = TestService::with_manual_clock().await;
+    let ask = json!({"type": "ask", "expires_seconds": 5,
+        "inputs": [{"id": "q", "type": "freeform", "question": "Well?"}]});
+    let named = |node: &Value| {
+        let mut node = node.clone();
+        node["name"] = json!("confirm");
+        node
+    };
+    let inner = t.workflow().graph(graphs::chain(&[named(&ask)], None)).create().await;
+    let workflow = json!({"type": "sub_workflow", "workflow": inner.id});
+    let each = json!({"type": "for_each", "items": [1], "body": ask});
+    let with = |node: &Value, field: &str| {
+        let mut node = named(node);
+        node[field] = json!("continue");
+        let say = json!({"name": "say", "type": "reply", "text": "After."});
+        graphs::chain(&[node, say], None)
+    };
+    let quiet = [
+        Asked::timed(&t, graphs::chain(&[named(&workflow)], None)).await,
+        Asked::timed(&t, graphs::chain(&[named(&each)], None)).await,
+    ];
+    let continued = [
+        Asked::timed(&t, with(&workflow, "on_error")).await,
+        Asked::timed(&t, with(&each, "on_error")).await,
+        Asked::timed(&t, with(&each, "on_item_error")).await,
+    ];
+    t.advance(Duration::from_secs(6));
+    for asked in &continued {
+        t.while_time_passes(until("it has continued", async || asked.shown(&t).await.len() == 3)).await;
+        assert_eq!(asked.shown(&t).await[1..], ["structured_input skipped", "After."]);
+    }
+    for asked in &quiet {
+        t.while_time_passes(until("it is skipped", async || {
+            asked.shown(&t).await[1] == "structured_input skipped"
+        }))
+        .await;
+    }
+    // One for each turn, and one more for each that continued.
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "8");
+}
+
+#[tokio::test]
 async fn an_answer_in_time_counts_however_late_the_turn_continues() {
     let t = TestService::with_manual_clock().await;
     let asked = Asked::timed(&t, expiring(json!("continue"))).await;

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
+use super::aside::aside;
 use super::call::Call;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
@@ -58,6 +59,8 @@ pub(super) struct Visit<'a> {
     pub(super) keeps: Option<&'a Finished>,
     /// Whether a failure is a result for the node around it, as that of a tool is for its model.
     pub(super) failure_counts: bool,
+    /// Whether what is around it continues if it fails.
+    pub(super) tolerated: bool,
     /// What has finished inside its attempts so far; `None` if it has one attempt alone.
     pub(super) finished: Option<Finished>,
 }
@@ -70,18 +73,6 @@ enum Next {
     Attempt,
     /// Nothing: what it is a part of has failed, and the wait was cut short.
     Halted,
-}
-
-/// Does work away from the actors where that may take long.
-pub(super) async fn aside<T: Send + 'static>(
-    heavy: bool,
-    work: impl FnOnce() -> Result<T, NodeError> + Send + 'static,
-) -> Result<T, NodeError> {
-    if !heavy {
-        return work();
-    }
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(NodeError::new(ErrorCode::Internal, "a part of the step panicked")))
 }
 
 /// What a visit left.
@@ -235,6 +226,7 @@ impl Visit<'_> {
             usage: Mutex::default(),
             spending: Mutex::default(),
             finished: self.finished.as_ref(),
+            tolerated: self.continues_after_failure(),
         }
     }
 
@@ -407,9 +399,9 @@ impl Visit<'_> {
         aside(self.heavy || self.node.heavy, move || node.node.input(&view)).await
     }
 
-    /// Whether the run continues if this node fails. A node inside another one fails only what is around it.
+    /// Whether the run continues if this node fails.
     fn continues_after_failure(&self) -> bool {
-        self.path != self.node.name || self.node.common.on_error != OnError::Fail
+        self.tolerated || self.failure_counts || self.node.common.on_error != OnError::Fail
     }
 
     fn cache_key(&self, record: &StepRecord) -> Option<([u8; 32], Duration)> {

@@ -108,6 +108,14 @@ impl Budget {
         Ok(())
     }
 
+    /// One more message of text. Its size is limited as that of the node's result.
+    pub(super) fn message(&self) -> Result<(), NodeError> {
+        if self.items.fetch_add(1, Ordering::Relaxed) >= MAX_ITEMS {
+            return Err(limits::too_large(&format!("more than {MAX_ITEMS} items in one run")));
+        }
+        Ok(())
+    }
+
     /// More annotations of messages.
     pub(super) fn annotations(&self, added: &[SentAnnotation]) -> Result<(), NodeError> {
         let sizes = added.iter().filter_map(|annotation| serde_json::to_string(&annotation.source).ok());

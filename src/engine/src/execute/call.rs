@@ -60,6 +60,8 @@ pub(crate) struct Call<'a> {
     pub(super) spending: Mutex<Spending>,
     /// Kept for the next attempt, if there may be one.
     pub(super) finished: Option<&'a Finished>,
+    /// Whether the run continues if this node fails.
+    pub(super) tolerated: bool,
 }
 
 impl Call<'_> {
@@ -266,6 +268,14 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// Counts a message of text that the node begins.
+    ///
+    /// # Errors
+    /// `node.result_too_large` for more than 1,000 items of a run.
+    pub(crate) fn count_message(&self) -> Result<(), Failure> {
+        if self.is_in_thread() { Ok(self.env.budget.message()?) } else { Ok(()) }
+    }
+
     /// Counts an item that is sent when the turn ends.
     ///
     /// # Errors
@@ -337,6 +347,7 @@ impl Call<'_> {
             depth: self.frame.depth + 1,
             now: self.now,
             halt: self.halt.child_token(),
+            tolerated: self.tolerated,
             input: RunInput {
                 inputs,
                 messages: outer.messages_at(self.step).to_vec(),

@@ -77,6 +77,8 @@ pub(crate) struct Frame {
     pub(super) now: DateTime<Utc>,
     /// Cancelled when a node has failed: what only waits is not waited for.
     pub(super) halt: CancellationToken,
+    /// Whether the run continues if this graph fails.
+    pub(super) tolerated: bool,
     pub(super) input: RunInput,
 }
 

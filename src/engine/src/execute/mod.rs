@@ -4,6 +4,7 @@
 //! next. Results that the journal already has are taken from it, so a run resumes after a crash where it was.
 
 mod activity;
+mod aside;
 mod attachments;
 mod attempt;
 mod budget;
@@ -156,8 +157,15 @@ pub async fn execute(
         refill: None,
     };
     let now = input.life(1).map_or_else(|| ports.clock.now(), |life| life.accepted_at);
-    let frame =
-        Frame { prefix: String::new(), step: None, depth: 0, now, halt: CancellationToken::new(), input };
+    let frame = Frame {
+        prefix: String::new(),
+        step: None,
+        depth: 0,
+        now,
+        halt: CancellationToken::new(),
+        tolerated: false,
+        input,
+    };
     let root = StepOutput::root(ports.output);
     let _busy = ports.activity.busy();
     let running = async {

@@ -17,7 +17,14 @@ impl Call<'_> {
     /// Makes ready to run `count` nodes inside this one.
     pub(crate) fn nested(&self, count: usize) -> Nested<'_> {
         let earlier = (1..self.attempt).rev().map(|attempt| self.inside_of(attempt)).collect();
-        Nested { call: self, path: self.inside(), earlier, halt: self.halt.child_token(), count }
+        Nested {
+            call: self,
+            path: self.inside(),
+            earlier,
+            halt: self.halt.child_token(),
+            count,
+            tolerated: self.tolerated,
+        }
     }
 }
 
@@ -29,9 +36,15 @@ pub(crate) struct Nested<'a> {
     earlier: Vec<String>,
     halt: CancellationToken,
     count: usize,
+    tolerated: bool,
 }
 
 impl Nested<'_> {
+    /// As this, of which this node continues after a failure if `tolerated`.
+    pub(crate) fn tolerating(self, tolerated: bool) -> Self {
+        Self { tolerated: self.tolerated || tolerated, ..self }
+    }
+
     /// Runs `work` with the output that the items write to, each in a slot of its own.
     pub(crate) async fn with_output<T>(&self, work: impl AsyncFnOnce(&StepOutput<'_>) -> T) -> T {
         let slot = SlotOutput { output: self.call.output, slot: self.call.slot };
@@ -118,6 +131,7 @@ impl Nested<'_> {
             earlier: self.earlier.iter().map(|path| format!("{path}{name}")).collect(),
             keeps: self.call.finished,
             failure_counts,
+            tolerated: self.tolerated,
             finished: None,
         };
         let path = visit.path.clone();

@@ -8,7 +8,8 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{Visit, Visited, aside};
+use super::aside::aside;
+use super::attempt::{Visit, Visited};
 use super::budget::Budget;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
@@ -67,8 +68,15 @@ pub async fn refill(
             filling: Semaphore::new(1),
         }),
     };
-    let frame =
-        Frame { prefix: String::new(), step: None, depth: 0, now, halt: CancellationToken::new(), input };
+    let frame = Frame {
+        prefix: String::new(),
+        step: None,
+        depth: 0,
+        now,
+        halt: CancellationToken::new(),
+        tolerated: false,
+        input,
+    };
     let root = StepOutput::root(ports.output);
     // Where the journal ends, so does this.
     let _ = steps::run(&env, plan, &frame, &root, 0).await;

@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use wire::ErrorCode;
 
-use super::attempt::{Receipt, Visit, Visited, aside};
+use super::aside::aside;
+use super::attempt::{Receipt, Visit, Visited};
 use super::frame::{Env, Frame, lost};
 use super::output::{SlotOutput, StepOutput};
 use super::scope::Scope;
@@ -240,6 +241,7 @@ impl Execution<'_> {
                     earlier: Vec::new(),
                     keeps: None,
                     failure_counts: false,
+                    tolerated: self.frame.tolerated,
                     finished: None,
                 };
                 visit.run().await

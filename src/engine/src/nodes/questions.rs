@@ -14,8 +14,8 @@ use crate::template::{as_text, fill, has_holes};
 
 /// Longest wait: a year, in seconds.
 const LONGEST_WAIT: f64 = 31_536_000.0;
-/// Letters of the longest key.
-const KEY_LENGTH: usize = 128;
+/// Letters of the longest key: that of an agent's tool is `<node>.<tool>`, of 64 letters each.
+const KEY_LENGTH: usize = 129;
 
 /// By which an answer names its question; a template.
 pub(crate) struct AnswerKey(Value);
@@ -47,7 +47,7 @@ impl AnswerKey {
         let key = as_text(&fill(&self.0, scope)?);
         if !is_key(&key) {
             return Err(NodeError::failed(format!(
-                "the key '{key}' is not made of 1 to {KEY_LENGTH} letters, digits, '.', '_', '-', ':'"
+                "/key: '{key}' is not made of 1 to {KEY_LENGTH} letters, digits, '.', '_', '-', ':'"
             )));
         }
         Ok(key)

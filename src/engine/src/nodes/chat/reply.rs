@@ -209,6 +209,9 @@ impl Reply {
             }
             None => {
                 if let Some(text) = text {
+                    if self.new_message && !text.is_empty() {
+                        call.count_message()?;
+                    }
                     self.say(text, call, words).await;
                 }
                 if text.is_some_and(|text| !text.is_empty()) && !annotations.is_empty() {

@@ -99,7 +99,7 @@ impl Node for ForEach {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let items = list(input)?;
-        let nested = call.nested(items.len());
+        let nested = call.nested(items.len()).tolerating(self.go_on);
         let places = Semaphore::new(usize::try_from(self.concurrency).unwrap_or(1));
         let results = nested
             .with_output(async |output| {

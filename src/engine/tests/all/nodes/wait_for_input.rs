@@ -83,7 +83,7 @@ fn fields_that_are_wrong_are_told() {
     for (field, wrong, expected) in [
         ("key", json!(""), "/key pattern"),
         ("key", json!("a b"), "/key pattern"),
-        ("key", json!("k".repeat(129)), "/key pattern"),
+        ("key", json!("k".repeat(130)), "/key pattern"),
         ("key", json!("{{ nothing }}"), "/key unknown_name"),
         ("message", json!(1), "/message type"),
         ("schema", json!({"type": "nothing"}), "/schema schema"),

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actors::kinds::turn::chat::NewItemAnswer;
-use kernel::ItemKey;
+use kernel::{ItemKey, ThreadId};
 use serde_json::Value;
 use store::{Slice, StoreError, StoredThread};
 use uuid::Uuid;
@@ -13,8 +13,8 @@ use super::turns::{self, Asked};
 use super::{dialect, idempotency};
 use crate::http::error::{ApiError, ApiResult};
 
-/// The newest items that are searched for the last visible one.
-const MAX_SCANNED_ITEMS: i64 = 100;
+/// Items that one query reads to find the last visible one.
+const SCANNED_ITEMS: i64 = 100;
 
 /// Answers the questions of an item.
 pub(super) async fn submit(
@@ -45,9 +45,7 @@ pub(super) async fn output(asked: Asked<'_>, thread_id: &str, result: Value) -> 
         return Ok(response);
     }
     let thread = unclosed(asked, thread_id).await?;
-    let newest = Slice { after: None, ascending: false, limit: MAX_SCANNED_ITEMS };
-    let items = asked.app.store().items_of(thread.id, newest).await?;
-    let last = items.into_iter().find(|item| !item.is_hidden());
+    let last = last_visible(asked, thread.id).await?;
     let call = last.filter(|item| matches!(item.body, ItemBody::ClientToolCall { .. }));
     let Some(call) = call else {
         let problem = FieldError::new("/params/thread_id", "state", "does not end with a client tool call");
@@ -56,6 +54,19 @@ pub(super) async fn output(asked: Asked<'_>, thread_id: &str, result: Value) -> 
     let key = ItemKey::parse(call.id()).map_err(|_| ApiError::new(ErrorCode::ItemNotFound))?;
     let answer = call.body.returned(result);
     begin(asked, &thread, key, call, answer).await
+}
+
+async fn last_visible(asked: Asked<'_>, thread: ThreadId) -> ApiResult<Option<ThreadItem>> {
+    let mut after = None;
+    loop {
+        let slice = Slice { after, ascending: false, limit: SCANNED_ITEMS };
+        let items = asked.app.store().items_of(thread, slice).await?;
+        let Some(oldest) = items.last() else { return Ok(None) };
+        after = ItemKey::parse(oldest.id()).ok();
+        if let Some(visible) = items.into_iter().find(|item| !item.is_hidden()) {
+            return Ok(Some(visible));
+        }
+    }
 }
 
 /// Opens the stream of the turn that continues. `answer`: `None` if the item has one already.
