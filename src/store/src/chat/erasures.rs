@@ -111,6 +111,27 @@ impl Store {
         rows.into_iter().map(Row::read).collect()
     }
 
+    /// Whether the erasure of a visitor's data was requested at this time or later.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn is_erased_since(
+        &self,
+        visitor: &ChatVisitor,
+        time: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let found = diesel::sql_query(
+            "SELECT FROM erasures WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3 AND requested_at >= $4",
+        )
+        .bind::<SqlUuid, _>(visitor.workflow)
+        .bind::<Text, _>(visitor.kind.as_str())
+        .bind::<Text, _>(&visitor.id)
+        .bind::<Timestamptz, _>(time)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(found > 0)
+    }
+
     /// Threads of a visitor that are not deleted, or have turns that have not ended; the former first.
     ///
     /// # Errors
@@ -144,7 +165,9 @@ impl Store {
                  AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL)
                  LIMIT $4 FOR UPDATE SKIP LOCKED),
              old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUN_ROWS},
-             {CLEAR_RUN_CONTENT}, {THREAD_AND_FEEDBACK_ROWS}
+             {CLEAR_RUN_CONTENT}, {THREAD_AND_FEEDBACK_ROWS},
+             keys AS (DELETE FROM idempotency_keys k USING gone
+                 WHERE k.scope LIKE 'chat|' || $1::text || '|address:%' AND k.outcome->>'thread' = gone.id::text)
              UPDATE threads t SET owner_id = NULL, title = NULL, status_reason = NULL, image_domains = NULL
                  FROM gone WHERE t.id = gone.id"
         );

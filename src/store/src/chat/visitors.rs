@@ -108,6 +108,8 @@ impl ListedRow {
 /// A visitor's feedback on an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VisitorFeedback {
+    /// The item's thread, which may be another visitor's.
+    pub thread: ThreadId,
     /// The item.
     pub item: ItemKey,
     /// What its id on the wire begins with.
@@ -122,6 +124,8 @@ pub struct VisitorFeedback {
 
 #[derive(QueryableByName)]
 struct FeedbackRow {
+    #[diesel(sql_type = SqlUuid)]
+    thread_id: Uuid,
     #[diesel(sql_type = Bytea)]
     item_id: Vec<u8>,
     #[diesel(sql_type = Text)]
@@ -138,8 +142,8 @@ impl FeedbackRow {
     fn read(self) -> Result<VisitorFeedback, StoreError> {
         let corrupt = |_| StoreError::Corrupt("the item of a feedback".to_owned());
         let item = ItemKey(self.item_id.try_into().map_err(corrupt)?);
-        let Self { prefix, kind, comment, created_at, .. } = self;
-        Ok(VisitorFeedback { item, prefix, kind, comment, created_at })
+        let Self { thread_id, prefix, kind, comment, created_at, .. } = self;
+        Ok(VisitorFeedback { thread: ThreadId(thread_id), item, prefix, kind, comment, created_at })
     }
 }
 
@@ -209,22 +213,30 @@ impl Store {
         rows.into_iter().map(ListedRow::read).collect()
     }
 
-    /// A visitor's feedback on the items of a thread.
+    /// Part of a visitor's feedback in the workflow, after that on this item of a thread.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn feedback_of_visitor(
         &self,
         visitor: &ChatVisitor,
-        thread: ThreadId,
+        after: Option<(ThreadId, ItemKey)>,
+        limit: i64,
     ) -> Result<Vec<VisitorFeedback>, StoreError> {
+        let (thread, item) =
+            after.map_or((Uuid::nil(), Vec::new()), |(thread, item)| (thread.0, item.0.to_vec()));
         let rows: Vec<FeedbackRow> = diesel::sql_query(
-            "SELECT item_id, prefix, kind, comment, created_at FROM item_feedback
-             WHERE thread_id = $1 AND author_kind = $2 AND author_id = $3 ORDER BY item_id",
+            "SELECT thread_id, item_id, prefix, kind, comment, created_at FROM item_feedback f
+             WHERE workflow_id = $1 AND author_kind = $2 AND author_id = $3 AND (thread_id, item_id) > ($4, $5)
+                 AND NOT EXISTS (SELECT FROM threads t WHERE t.id = f.thread_id AND t.deleted_at IS NOT NULL)
+             ORDER BY thread_id, item_id LIMIT $6",
         )
-        .bind::<SqlUuid, _>(thread.0)
+        .bind::<SqlUuid, _>(visitor.workflow)
         .bind::<Text, _>(visitor.kind.as_str())
         .bind::<Text, _>(&visitor.id)
+        .bind::<SqlUuid, _>(thread)
+        .bind::<Bytea, _>(item)
+        .bind::<BigInt, _>(limit)
         .load(&mut *self.connection().await?)
         .await?;
         rows.into_iter().map(FeedbackRow::read).collect()

@@ -88,12 +88,19 @@ struct Export {
 
 impl Export {
     async fn write(mut self, visitors: &[ChatVisitor]) -> Result<(), ExportError> {
+        let begun = self.clock.now();
         for visitor in visitors {
             let at = time(self.clock.now());
             let workflow_id = visitor.workflow.to_string();
             self.line(&ExportLine::Visitor { visitor: visitor.name(), workflow_id, at }).await?;
             self.threads(visitor).await?;
+            self.feedback(visitor).await?;
             self.attachments(visitor).await?;
+        }
+        for visitor in visitors {
+            if self.store.is_erased_since(visitor, begun).await? {
+                return Err(ExportError::Erased);
+            }
         }
         let Self { threads, items, attachments, .. } = self;
         self.line(&ExportLine::End { threads, items, attachments }).await?;
@@ -116,12 +123,12 @@ impl Export {
             let Some(last) = threads.last() else { return Ok(()) };
             after = Some(last.id);
             for thread in threads {
-                self.thread(visitor, thread).await?;
+                self.thread(thread).await?;
             }
         }
     }
 
-    async fn thread(&mut self, visitor: &ChatVisitor, thread: StoredThread) -> Result<(), ExportError> {
+    async fn thread(&mut self, thread: StoredThread) -> Result<(), ExportError> {
         let id = thread.id;
         self.threads += 1;
         self.line(&ExportLine::Thread { thread: Thread::from(thread) }).await?;
@@ -136,18 +143,27 @@ impl Export {
                 self.line(&ExportLine::Item { item }).await?;
             }
         }
-        for given in self.store.feedback_of_visitor(visitor, id).await? {
-            let line = ExportLine::Feedback {
-                thread_id: id.to_string(),
-                item_id: given.item.wire(&given.prefix),
-                kind: FeedbackKind::from_name(&given.kind)
-                    .ok_or_else(|| StoreError::Corrupt(format!("feedback {}", given.kind)))?,
-                comment: given.comment,
-                at: time(given.created_at),
-            };
-            self.line(&line).await?;
-        }
         Ok(())
+    }
+
+    async fn feedback(&mut self, visitor: &ChatVisitor) -> Result<(), ExportError> {
+        let mut after = None;
+        loop {
+            let part = self.store.feedback_of_visitor(visitor, after, PART).await?;
+            let Some(last) = part.last() else { return Ok(()) };
+            after = Some((last.thread, last.item));
+            for given in part {
+                let line = ExportLine::Feedback {
+                    thread_id: given.thread.to_string(),
+                    item_id: given.item.wire(&given.prefix),
+                    kind: FeedbackKind::from_name(&given.kind)
+                        .ok_or_else(|| StoreError::Corrupt(format!("feedback {}", given.kind)))?,
+                    comment: given.comment,
+                    at: time(given.created_at),
+                };
+                self.line(&line).await?;
+            }
+        }
     }
 
     async fn attachments(&mut self, visitor: &ChatVisitor) -> Result<(), ExportError> {

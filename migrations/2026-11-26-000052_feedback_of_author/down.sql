@@ -1,0 +1,1 @@
+DROP INDEX item_feedback_of_author;
