@@ -1,6 +1,7 @@
 //! Attachments: uploads, messages with files, what models see of them.
 
 mod direct;
+mod duration;
 mod images;
 mod limits;
 mod messages;

@@ -1,5 +1,6 @@
 //! The pages, in a real browser.
 
+mod element_base;
 mod embedded;
 mod files;
 mod history;

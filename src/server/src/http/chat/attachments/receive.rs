@@ -106,7 +106,7 @@ impl<'a> Pace<'a> {
         let late = || ApiError::new(ErrorCode::RequestTimeout);
         loop {
             let begun = self.clock.monotonic();
-            let left = self.end.checked_sub(begun).ok_or_else(late)?;
+            let left = self.end.checked_sub(begun).filter(|left| !left.is_zero()).ok_or_else(late)?;
             let window = WINDOW.saturating_sub(self.waited);
             let next = kernel::timeout(self.clock, window.min(left), stream.next()).await;
             self.waited = self.waited.saturating_add(self.clock.monotonic().saturating_sub(begun));

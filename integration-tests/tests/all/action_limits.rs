@@ -1,0 +1,151 @@
+//! What sync actions count towards: budgets, permits of streams, requests of their session.
+
+use futures_util::join;
+use integration_tests::{Answer, AnswerExt, Builder, Endpoint, TestService, Workflow, chat, events, until};
+use serde_json::{Value, json};
+
+use crate::questions::run_at;
+
+/// Tokens that the endpoint reports for each call.
+const CALL: u64 = 7;
+const RUNS: &str = "SELECT count(*) FROM runs";
+
+/// Sends a card; the action `ask` asks a model and writes its answer on the card.
+fn graph() -> Value {
+    let card = |text: &str| json!({"type": "Card", "children": [{"type": "Text", "id": "n", "value": text}]});
+    json!({"format": "graph/1",
+    "nodes": [
+        {"name": "first", "type": "widget", "key": "card", "widget": card("new")},
+        {"name": "said", "type": "llm", "model": "openai/x", "user": "hi", "max_tokens": 5},
+        {"name": "changed", "type": "widget", "key": "{{ inputs.action.key }}", "widget": card("{{ results.said.text }}")},
+    ],
+    "edges": [
+        {"from": "START", "cases": [{"when": "inputs.action and inputs.action.type == 'ask'", "to": "said"}], "else": "first"},
+        {"from": "said", "to": "changed"},
+        {"from": ["first", "changed"], "to": "END"},
+    ]})
+}
+
+/// A thread with a card. Without a cookie, the thread is the session.
+struct Card {
+    workflow: Workflow,
+    thread: String,
+    item: String,
+}
+
+impl Card {
+    async fn start(t: &TestService) -> Self {
+        let workflow = t.workflow().graph(graph()).published().create().await;
+        let began = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
+        let widget = began.iter().find(|event| event["item"]["type"] == "widget").unwrap();
+        let text = |name: &str| widget["item"][name].as_str().unwrap().to_owned();
+        Self { workflow, thread: text("thread_id"), item: text("id") }
+    }
+
+    fn request(&self, kind: &str) -> Value {
+        let params = json!({"thread_id": self.thread, "item_id": self.item, "action": {"type": "ask"}});
+        chat::ask(&self.workflow, kind, params)
+    }
+
+    async fn act(&self, t: &TestService) -> Answer {
+        t.chat(&self.request("threads.sync_custom_action")).await
+    }
+
+    async fn limit(&self, t: &TestService, limits: Value) {
+        let body = json!({"chat": {"limits": limits}}).to_string();
+        let path = format!("/api/workflows/{}", self.workflow.id);
+        assert_eq!(t.send("PUT", &path, &[("content-type", "application/json")], body).await.status, 200);
+    }
+
+    async fn usage(&self, t: &TestService) -> Value {
+        t.get(&format!("/api/workflows/{}/chat/usage", self.workflow.id)).await.value()["data"][0].clone()
+    }
+}
+
+/// A single instance: each counts permits for itself.
+fn alone(model: &Endpoint) -> Builder {
+    TestService::builder().alone().set("SERVICE_MODEL_BASE_URL", model.base_url())
+}
+
+#[tokio::test]
+async fn models_of_sync_actions_count_and_a_reached_limit_refuses_the_action() {
+    let model = Endpoint::quick().await;
+    let t = alone(&model).start().await;
+    let card = Card::start(&t).await;
+    let acted = card.act(&t).await;
+    let text = acted.value()["updated_item"]["widget"]["children"][0]["value"].clone();
+    assert_eq!(text, "You said: hi", "{}", acted.text());
+    // The turn is that of the first message.
+    let used = card.usage(&t).await;
+    for (name, value) in [("turns", 1), ("calls", 1), ("input_tokens", 3), ("output_tokens", 4)] {
+        assert_eq!(used[name], value, "{used}");
+    }
+    for (limit, refusal) in [
+        ("session_tokens_per_day", "429 chat.budget.session"),
+        ("tokens_per_day", "429 chat.budget.workflow"),
+    ] {
+        card.limit(&t, json!({limit: CALL})).await;
+        let refused = card.act(&t).await;
+        assert_eq!(refused.refusal(), refusal);
+        assert!(refused.header("retry-after").is_some(), "{limit}");
+        card.limit(&t, json!(null)).await;
+    }
+    assert_eq!((model.asked(), t.scalar(RUNS).await.as_str()), (1, "2"), "no run has started");
+    // The limit is not reached, and a call could exceed it: the run fails before the call.
+    card.limit(&t, json!({"tokens_per_day": CALL + 3})).await;
+    assert_eq!(card.act(&t).await.refusal(), "502 chat.action_failed");
+    assert_eq!(run_at(&t, 2).await["error"]["code"], "chat.budget.workflow");
+    assert_eq!(model.asked(), 1);
+    card.limit(&t, json!(null)).await;
+    assert_eq!(card.act(&t).await.status, 200, "without limits");
+    assert_eq!(card.usage(&t).await["calls"], 2);
+}
+
+#[tokio::test]
+async fn a_sync_action_is_refused_if_streams_have_all_permits_of_its_session() {
+    let model = Endpoint::holding().await;
+    let t = alone(&model).set("SERVICE_CHAT_MAX_STREAMS", "1").start().await;
+    let card = Card::start(&t).await;
+    let turn = t.open_chat(&card.request("threads.custom_action")).await;
+    until("the turn asks its model", async || model.asked() == 1).await;
+    let refused = card.act(&t).await;
+    assert_eq!(refused.refusal(), "429 chat.rate_limited.streams");
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(t.scalar(RUNS).await, "2", "no run has started");
+    t.stop_turn(turn.header("x-chat-stream-id").unwrap()).await;
+    turn.whole().await;
+    model.release();
+    until("the permit is free", async || card.act(&t).await.status == 200).await;
+}
+
+#[tokio::test]
+async fn a_sync_action_has_a_stream_permit_until_its_end() {
+    let model = Endpoint::holding().await;
+    let t = alone(&model).set("SERVICE_CHAT_MAX_STREAMS", "1").start().await;
+    let card = Card::start(&t).await;
+    let others = async {
+        until("the action asks its model", async || model.asked() == 1).await;
+        for kind in ["threads.sync_custom_action", "threads.custom_action"] {
+            let refused = t.chat(&card.request(kind)).await;
+            assert_eq!(refused.refusal(), "429 chat.rate_limited.streams", "{kind}");
+        }
+        assert_eq!(t.scalar(RUNS).await, "2", "no other run has started");
+        model.release();
+    };
+    let (acted, ()) = join!(card.act(&t), others);
+    assert_eq!(acted.status, 200, "{}", acted.text());
+    until("the permit is free", async || card.act(&t).await.status == 200).await;
+}
+
+#[tokio::test]
+async fn a_sync_action_counts_as_a_request_of_its_session() {
+    let t = TestService::builder().manual_clock().set("SERVICE_CHAT_RATE_LIMIT_SESSION", "2").start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let began = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
+    let params = json!({"thread_id": began[0]["thread"]["id"], "action": {"type": "ask"}});
+    let action = chat::ask(&workflow, "threads.sync_custom_action", params);
+    for _ in 0..2 {
+        assert_eq!(t.chat(&action).await.refusal(), "422 chat.action_unhandled");
+    }
+    assert_eq!(t.chat(&action).await.refusal(), "429 chat.rate_limited.session");
+}

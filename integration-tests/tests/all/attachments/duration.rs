@@ -1,0 +1,53 @@
+//! How long an upload may take in total.
+
+use std::time::Duration;
+
+use integration_tests::{Answer, AnswerExt, TestService, Workflow, until};
+
+use super::{form, form_type};
+
+/// Bytes of a chunk, which is stored as soon as it is complete.
+const CHUNK: usize = 256 << 10;
+/// Chunks that are sent with nine seconds after each: 594 seconds.
+const CHUNKS: usize = 66;
+
+/// Sends a file fast enough for 594 seconds, and its last chunk so many seconds later.
+async fn upload(t: &TestService, workflow: &Workflow, later: u64) -> Answer {
+    let mut connection = t.raw().await;
+    let body = form("a.txt", &vec![b'a'; CHUNK * (CHUNKS + 1)]);
+    let head = format!(
+        "POST /api/chat/upload?workflow_id={} HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n",
+        workflow.id,
+        t.address(),
+        form_type(),
+        body.len()
+    );
+    connection.write(head).await;
+    let mut sent = 0;
+    for number in 1..=CHUNKS {
+        // The head of the part has less than 1,024 bytes.
+        let end = number * CHUNK + 1_024;
+        connection.write(&body[sent..end]).await;
+        sent = end;
+        let stored = async || t.scalar("SELECT count(*) FROM upload_chunks").await == number.to_string();
+        until("the chunk is stored", stored).await;
+        t.advance(Duration::from_secs(9));
+    }
+    t.advance(Duration::from_secs(later));
+    connection.write(&body[sent..]).await;
+    connection.answer().await.whole().await
+}
+
+#[tokio::test]
+async fn an_upload_has_ten_minutes() {
+    let t = TestService::builder().manual_clock().set("SERVICE_CHAT_UPLOAD_MAX_BYTES", "0").start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let in_time = upload(&t, &workflow, 5).await;
+    assert_eq!(in_time.status, 200, "{}", in_time.text());
+    assert_eq!(t.scalar("SELECT size FROM attachments").await, (CHUNK * (CHUNKS + 1)).to_string());
+    let late = upload(&t, &workflow, 7).await;
+    assert_eq!(late.refusal(), "408 request.timeout");
+    until("its chunks are deleted", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "0")
+        .await;
+    assert_eq!(t.scalar("SELECT count(*) FROM attachments").await, "1");
+}

@@ -1,0 +1,101 @@
+//! The days of budgets: until when a reached limit refuses, and how long usage is kept.
+
+use std::time::Duration;
+
+use chrono::{NaiveTime, TimeDelta};
+use integration_tests::{Answer, AnswerExt, Endpoint, TestService, Workflow, chat, graphs, until};
+use kernel::Clock;
+use serde_json::{Value, json};
+
+/// Tokens that the endpoint reports for each call.
+const CALL: u64 = 7;
+
+async fn service(model: &Endpoint) -> TestService {
+    TestService::builder().manual_clock().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
+}
+
+/// A chat whose turns call a model once.
+async fn limited(t: &TestService, limits: Value) -> Workflow {
+    let said = json!({"name": "said", "type": "llm", "model": "openai/x", "user": "hi", "max_tokens": 5, "stream": true});
+    let workflow = t.workflow().graph(graphs::chain(&[said], None)).published().create().await;
+    let body = json!({"chat": {"limits": limits}}).to_string();
+    let path = format!("/api/workflows/{}", workflow.id);
+    assert_eq!(t.send("PUT", &path, &[("content-type", "application/json")], body).await.status, 200);
+    workflow
+}
+
+async fn say(t: &TestService, workflow: &Workflow, cookie: &str) -> Answer {
+    let headers = [("content-type", "application/json"), ("cookie", cookie)];
+    t.send("POST", "/api/chat", &headers, chat::create(workflow, "hi").to_string()).await
+}
+
+/// A first message, which is answered; returns the cookie of its visitor.
+async fn spend(t: &TestService, workflow: &Workflow) -> String {
+    let answered = t.while_time_passes(t.chat(&chat::create(workflow, "hi"))).await;
+    assert!(answered.text().contains("You said: hi"), "{}", answered.text());
+    answered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+}
+
+/// Advances the clock to the next moment that is so long before midnight.
+fn advance_before_midnight(t: &TestService, left: TimeDelta) {
+    let now = t.clock().now();
+    let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc() + TimeDelta::days(1);
+    let today = midnight - left;
+    let at = if today < now { today + TimeDelta::days(1) } else { today };
+    t.advance((at - now).to_std().unwrap());
+}
+
+#[tokio::test]
+async fn a_reached_limit_returns_the_seconds_until_midnight() {
+    for (limit, refusal) in [
+        ("session_tokens_per_day", "429 chat.budget.session"),
+        ("tokens_per_day", "429 chat.budget.workflow"),
+    ] {
+        let model = Endpoint::quick().await;
+        let t = service(&model).await;
+        let workflow = limited(&t, json!({limit: CALL})).await;
+        advance_before_midnight(&t, TimeDelta::hours(12));
+        let cookie = spend(&t, &workflow).await;
+        // Two hours, less half a second.
+        advance_before_midnight(&t, TimeDelta::milliseconds(7_199_500));
+        let refused = say(&t, &workflow, &cookie).await;
+        assert_eq!((refused.refusal().as_str(), refused.header("retry-after")), (refusal, Some("7200")));
+        t.advance(Duration::from_secs(7_199));
+        let refused = say(&t, &workflow, &cookie).await;
+        assert_eq!((refused.refusal().as_str(), refused.header("retry-after")), (refusal, Some("1")));
+        t.advance(Duration::from_secs(1));
+        let answered = t.while_time_passes(say(&t, &workflow, &cookie)).await;
+        assert!(answered.text().contains("You said: hi"), "{limit}: {}", answered.text());
+        assert_eq!(model.asked(), 2, "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn usage_is_kept_for_thirty_five_days() {
+    let model = Endpoint::quick().await;
+    let mut t = service(&model).await;
+    let workflow = limited(&t, json!({})).await;
+    // No day ends while a round of the retention executes.
+    advance_before_midnight(&t, TimeDelta::hours(12));
+    spend(&t, &workflow).await;
+    let day = t.clock().now().date_naive().to_string();
+    // The round that deletes the day before has checked this day, too.
+    t.execute(
+        "INSERT INTO chat_usage SELECT day - 1, workflow_id, session, writer_id, turns, calls, input_tokens, output_tokens, usd
+         FROM chat_usage",
+    )
+    .await;
+    let usage = format!("/api/workflows/{}/chat/usage", workflow.id);
+    let both = t.get(&usage).await.value();
+    assert_eq!(both["data"].as_array().unwrap().len(), 2, "{both}");
+    let rows = "SELECT count(*) FROM chat_usage";
+    t.advance(Duration::from_secs(35 * 86_400));
+    t.restart().await;
+    until("the day before is deleted", async || t.scalar(rows).await == "1").await;
+    let kept = t.get(&usage).await.value();
+    assert_eq!((&kept["data"][0]["day"], &kept["data"][0]["calls"]), (&json!(day), &json!(1)), "{kept}");
+    t.advance(Duration::from_secs(86_400));
+    t.restart().await;
+    until("the day is deleted", async || t.scalar(rows).await == "0").await;
+    assert_eq!(t.get(&usage).await.value()["data"], json!([]));
+}

@@ -1,0 +1,159 @@
+//! Retention of threads whose turn has not ended.
+
+use std::time::Duration;
+
+use integration_tests::{RawAnswer, TestService, Workflow, chat, until};
+use serde_json::{Value, json};
+
+use crate::waiting_runs::answer;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
+/// A round of retention starts every hour.
+const STEP: Duration = Duration::from_secs(600);
+
+/// Waits for a person, for ten days, or speaks for long, if the message names it; else the turn ends.
+fn desk() -> Value {
+    let case = |word: &str| json!({"when": format!("inputs.message == '{word}'"), "to": word});
+    let cases = ["person", "days", "slow"].map(case);
+    json!({"format": "graph/1", "nodes": [
+        {"name": "checking", "type": "reply", "text": "Checking."},
+        {"name": "person", "type": "wait_for_input", "message": "Well?"},
+        {"name": "days", "type": "delay", "seconds": 864_000},
+        {"name": "slow", "type": "reply", "text": "word ".repeat(2_000), "pieces": "words", "pause_ms": 60_000},
+        {"name": "done", "type": "reply", "text": "Done.", "new_message": true}],
+      "edges": [{"from": "START", "to": "checking"},
+        {"from": "checking", "cases": cases, "else": "END"},
+        {"from": "person", "to": "done"}, {"from": "days", "to": "done"}, {"from": "done", "to": "END"},
+        {"from": "slow", "to": "END"}]})
+}
+
+async fn keeping_for(t: &TestService, days: u32) -> Workflow {
+    let workflow = t.workflow().graph(desk()).published().create().await;
+    let body = json!({"chat": {"retention_days": days}}).to_string();
+    let headers = [("content-type", "application/json")];
+    let set = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await;
+    assert_eq!(set.status, 200, "{}", set.text());
+    workflow
+}
+
+/// Starts a thread, whose title is the message; reads its stream up to this text.
+async fn begun(t: &TestService, workflow: &Workflow, message: &str, text: &str) -> RawAnswer {
+    let mut open = t.while_time_passes(t.open_chat(&chat::create(workflow, message))).await;
+    t.while_time_passes(open.until(text)).await;
+    open
+}
+
+/// Starts a thread whose turn ends, one whose turn executes, and one whose turn waits for a person. Returns the stream of the second.
+async fn three_threads(t: &TestService, workflow: &Workflow) -> RawAnswer {
+    t.while_time_passes(t.chat(&chat::create(workflow, "ended"))).await;
+    begun(t, workflow, "person", "\"clock\"").await;
+    begun(t, workflow, "slow", "word").await
+}
+
+/// Waits until so many turns are parked.
+async fn waiting(t: &TestService, turns: &str) {
+    let parked = async || t.scalar("SELECT count(*) FROM runs WHERE status = 'waiting'").await == turns;
+    t.while_time_passes(until("the turn is parked", parked)).await;
+}
+
+/// The titles of the threads that are not deleted.
+async fn kept(t: &TestService) -> String {
+    t.scalar(
+        "SELECT coalesce(string_agg(title, ' ' ORDER BY title), '') FROM threads WHERE deleted_at IS NULL",
+    )
+    .await
+}
+
+/// Waits until retention has deleted the thread whose turn has ended.
+async fn ended_is_deleted(t: &TestService) {
+    let deleted = async || !kept(t).await.contains("ended");
+    t.while_time_passes_in(STEP, until("the thread is deleted", deleted)).await;
+}
+
+/// Stops the turn that executes, and answers the one that waits.
+async fn end_turns(t: &TestService, slow: RawAnswer) {
+    assert_eq!(t.stop_turn(slow.header("x-chat-stream-id").unwrap()).await.status, 200);
+    let run = t
+        .scalar("SELECT r.id FROM runs r JOIN threads t ON t.id = r.thread_id WHERE t.title = 'person'")
+        .await;
+    assert_eq!(answer(t, &json!({"id": run}), "person", json!(1)).await.status, 202);
+    are_ended(t, &["person", "slow"]).await;
+}
+
+async fn are_ended(t: &TestService, titles: &[&str]) {
+    let open = format!(
+        "SELECT count(*) FROM runs r JOIN threads t ON t.id = r.thread_id
+         WHERE r.finished_at IS NULL AND t.title IN ('{}')",
+        titles.join("', '")
+    );
+    t.while_time_passes(until("the turns end", async || t.scalar(&open).await == "0")).await;
+}
+
+/// Restarts the service, which starts a round of retention, and waits for its end: there it deletes blobs without a use.
+async fn round(t: &mut TestService) {
+    t.execute("INSERT INTO blobs (digest, size, created_at) VALUES (sha256('round'), 5, '2020-01-01')").await;
+    t.restart().await;
+    let left = "SELECT count(*) FROM blobs WHERE digest = sha256('round')";
+    until("a round of retention ends", async || t.scalar(left).await == "0").await;
+}
+
+#[tokio::test]
+async fn threads_with_an_executing_or_a_parked_turn_are_kept_until_it_has_ended() {
+    let mut t = TestService::with_manual_clock().await;
+    let workflow = keeping_for(&t, 1).await;
+    begun(&t, &workflow, "days", "\"clock\"").await;
+    let slow = three_threads(&t, &workflow).await;
+    waiting(&t, "2").await;
+    t.advance(DAY + 2 * HOUR);
+    ended_is_deleted(&t).await;
+    assert_eq!(kept(&t).await, "days person slow");
+    assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "3");
+
+    // Their last items are new.
+    end_turns(&t, slow).await;
+    round(&mut t).await;
+    assert_eq!(kept(&t).await, "days person slow");
+    t.advance(DAY + HOUR);
+    round(&mut t).await;
+    assert_eq!(kept(&t).await, "days");
+
+    t.advance(9 * DAY);
+    are_ended(&t, &["days"]).await;
+    round(&mut t).await;
+    assert_eq!(kept(&t).await, "days");
+    t.advance(DAY + HOUR);
+    round(&mut t).await;
+    assert_eq!(kept(&t).await, "");
+
+    // A day later, what belonged to them is deleted.
+    t.advance(DAY + HOUR);
+    round(&mut t).await;
+    for table in ["thread_items", "runs", "run_steps", "run_questions", "streams"] {
+        t.assert_no_rows(table).await;
+    }
+}
+
+#[tokio::test]
+async fn without_retention_content_is_kept_until_an_hour_after_the_end_of_the_turn() {
+    let mut t = TestService::with_manual_clock().await;
+    let workflow = keeping_for(&t, 0).await;
+    let slow = three_threads(&t, &workflow).await;
+    waiting(&t, "1").await;
+    t.advance(2 * HOUR);
+    ended_is_deleted(&t).await;
+    let contents = "SELECT count(*) FROM runs WHERE inputs <> '{}'";
+    assert_eq!((kept(&t).await.as_str(), t.scalar(contents).await.as_str()), ("person slow", "2"));
+    let messages = "SELECT count(*) FROM thread_items WHERE content LIKE '%\"user_message\"%'";
+    assert_eq!(t.scalar(messages).await, "2");
+
+    end_turns(&t, slow).await;
+    t.advance(HOUR / 2);
+    round(&mut t).await;
+    assert_eq!((kept(&t).await.as_str(), t.scalar(contents).await.as_str()), ("person slow", "2"));
+    t.advance(HOUR);
+    round(&mut t).await;
+    assert_eq!((kept(&t).await.as_str(), t.scalar(contents).await.as_str()), ("", "0"));
+    t.assert_no_rows("thread_items").await;
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "3", "their times and their status stay");
+}

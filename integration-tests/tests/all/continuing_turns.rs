@@ -1,0 +1,110 @@
+//! Turns that continue with an answer: their place in the thread order, and the dialect of their stream.
+
+use integration_tests::{Answer, Endpoint, TestService, chat, events, until};
+use serde_json::{Value, json};
+
+use crate::questions::{Asked, SUCCEEDED};
+use crate::waiting_runs::answer;
+
+const CHATKIT: &str = "chatkit";
+const INTERFACE: &str = "interface";
+
+/// Asks a model if the message is `slow`, else the visitor.
+fn graph() -> Value {
+    json!({"format": "graph/1", "nodes": [
+        {"name": "slow", "type": "llm", "model": "openai/x", "user": "hi", "stream": true},
+        {"name": "sure", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "Sure?"}]},
+        {"name": "said", "type": "reply", "text": "Thank you."}],
+      "edges": [
+        {"from": "START", "cases": [{"when": "inputs.message == 'slow'", "to": "slow"}], "else": "sure"},
+        {"from": "sure", "to": "said"}, {"from": ["slow", "said"], "to": "END"}]})
+}
+
+fn yes() -> Value {
+    json!({"answers": {"q": {"values": ["yes"]}}})
+}
+
+#[tokio::test]
+async fn a_continuing_turn_waits_for_the_executing_turn_whatever_busy_is() {
+    let model = Endpoint::holding().await;
+    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let mut threads = Vec::new();
+    for busy in ["enqueue", "reject", "interrupt"] {
+        let workflow = t.workflow().graph(graph()).published().create().await;
+        let body = json!({"chat": {"busy": busy}}).to_string();
+        let path = format!("/api/workflows/{}", workflow.id);
+        assert_eq!(t.send("PUT", &path, &[("content-type", "application/json")], body).await.status, 200);
+        let asked = Asked::in_thread_of(&t, workflow, "order 7").await;
+        let slow = t.open_chat(&chat::add(&asked.workflow, &asked.thread, "slow")).await;
+        until("the turn asks its model", async || model.asked() == threads.len() + 1).await;
+        let continuing = t.open_chat(&asked.submission(yes())).await;
+        assert_eq!(continuing.status, 200, "{busy}");
+        threads.push((busy, slow, continuing));
+    }
+    until("the threads have the turns", async || t.scalar("SELECT count(*) FROM run_queue").await == "0")
+        .await;
+    model.release();
+    for (busy, mut slow, mut continuing) in threads {
+        let body = slow.rest().await;
+        assert!(body.contains("You said: hi"), "{busy}: the turn is not interrupted: {body}");
+        let body = continuing.rest().await;
+        assert!(body.contains("Thank you."), "{busy}: {body}");
+    }
+    let overlap = "SELECT count(*) FROM runs a JOIN runs b ON a.thread_id = b.thread_id AND a.id < b.id
+                   WHERE b.started_at < a.finished_at";
+    assert_eq!(t.scalar(overlap).await, "0");
+    assert_eq!(t.scalar(SUCCEEDED).await, "9");
+}
+
+/// Sends a request in this dialect.
+async fn send(t: &TestService, dialect: &str, body: &Value) -> Answer {
+    let mut headers = vec![("content-type", "application/json")];
+    if dialect == CHATKIT {
+        headers.push(("chatkit-frame-instance-id", "f"));
+    }
+    let answer = t.send("POST", "/api/chat", &headers, body.to_string()).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer
+}
+
+/// The dialect of the streamed text.
+fn dialect_of(body: &str) -> &'static str {
+    match (body.contains("\"content_part_added\""), body.contains("assistant_message.content_part.")) {
+        (true, false) => INTERFACE,
+        (false, true) => CHATKIT,
+        found => panic!("{found:?}: {body}"),
+    }
+}
+
+#[tokio::test]
+async fn a_continuing_turn_has_the_dialect_of_the_answer_or_of_the_ended_turn() {
+    let t = TestService::start().await;
+    for (ended, request, expected) in [
+        (CHATKIT, Some(INTERFACE), INTERFACE),
+        (INTERFACE, Some(CHATKIT), CHATKIT),
+        // Answered over the API of runs.
+        (CHATKIT, None, CHATKIT),
+        (INTERFACE, None, INTERFACE),
+    ] {
+        let workflow = t.workflow().graph(graph()).published().create().await;
+        let asked = events(&send(&t, ended, &chat::create(&workflow, "order 7")).await.text());
+        let item = &asked.last().unwrap()["item"];
+        assert_eq!(item["status"], "pending", "{asked:#?}");
+        let of = |column: &str, which: &str| {
+            format!(
+                "SELECT {column} FROM runs WHERE workflow_id = '{}' AND continues IS {which}",
+                workflow.id
+            )
+        };
+        if let Some(dialect) = request {
+            let params = json!({"thread_id": item["thread_id"], "item_id": item["id"], "input": yes()});
+            send(&t, dialect, &chat::ask(&workflow, "threads.add_structured_input", params)).await;
+        } else {
+            let run = json!({"id": t.scalar(&of("id", "NULL")).await});
+            assert_eq!(answer(&t, &run, "sure", yes()).await.status, 202);
+        }
+        let stream = t.scalar(&of("stream_id", "NOT NULL")).await;
+        let body = t.resume(&stream, None).await.rest().await;
+        assert_eq!(dialect_of(&body), expected, "{ended}, then {request:?}");
+    }
+}

@@ -1,0 +1,80 @@
+//! Ids of removed items, which stay valid as cursors.
+
+use integration_tests::{AnswerExt, TestService, Workflow, chat, events};
+use serde_json::{Value, json};
+
+/// The message `fill` is answered with 24 tasks. Every other message is the key of a task that is removed.
+fn tasks() -> Value {
+    let task = json!({"type": "show", "kind": "task", "key": "k{{ item }}", "task": {"type": "custom", "title": "k{{ item }}"}});
+    json!({"format": "graph/1", "nodes": [
+        {"name": "fill", "type": "for_each", "items": (0..24).collect::<Vec<_>>(), "body": task},
+        {"name": "remove", "type": "show", "kind": "task", "key": "{{ inputs.message }}", "task": null},
+        {"name": "done", "type": "reply", "text": "Done."}],
+      "edges": [{"from": "START", "cases": [{"when": "inputs.message == 'fill'", "to": "fill"}], "else": "remove"},
+        {"from": "fill", "to": "done"}, {"from": "remove", "to": "done"}, {"from": "done", "to": "END"}]})
+}
+
+struct Thread<'a> {
+    t: &'a TestService,
+    workflow: Workflow,
+    id: String,
+}
+
+impl<'a> Thread<'a> {
+    async fn of(t: &'a TestService, workflow: Workflow, text: &str) -> Self {
+        let told = events(&t.chat(&chat::create(&workflow, text)).await.text());
+        let id = told[0]["thread"]["id"].as_str().unwrap().to_owned();
+        Self { t, workflow, id }
+    }
+
+    async fn page(&self, kind: &str, mut params: Value) -> Value {
+        params["thread_id"] = json!(self.id);
+        let answer = self.t.chat(&chat::ask(&self.workflow, kind, params)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.value()
+    }
+
+    /// Ids of the items in this order, after the cursor.
+    async fn ids(&self, order: &str, after: Option<&Value>) -> Vec<Value> {
+        let page = self.page("items.list", json!({"limit": 100, "order": order, "after": after})).await;
+        assert_eq!(page["has_more"], false);
+        page["data"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect()
+    }
+}
+
+#[tokio::test]
+async fn the_last_item_of_a_page_stays_a_cursor_after_it_was_removed() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().graph(tasks()).published().create().await;
+    let thread = Thread::of(&t, workflow, "fill").await;
+    let first = thread.page("threads.get_by_id", json!({})).await["items"].clone();
+    let (cursor, last) = (&first["after"], &first["data"][19]);
+    assert_eq!((&first["has_more"], cursor), (&json!(true), &last["id"]));
+    let key = last["task"]["title"].as_str().unwrap();
+    let turn = t.chat(&chat::add(&thread.workflow, &thread.id, key)).await;
+    let told = events(&turn.text());
+    let removed = told.iter().find(|event| event["type"] == "thread.item.removed").unwrap();
+    assert_eq!(removed["item_id"], *cursor);
+    let all = thread.ids("asc", None).await;
+    // The first message and its answer were 26 items; the second message and its answer are two more.
+    assert_eq!((all.len(), all.contains(cursor)), (27, false));
+    assert_eq!(thread.ids("asc", Some(cursor)).await, all[19..]);
+    let before: Vec<Value> = all[..19].iter().rev().cloned().collect();
+    assert_eq!(thread.ids("desc", Some(cursor)).await, before);
+    let again = thread.page("threads.get_by_id", json!({})).await;
+    assert_eq!(again["items"]["data"][19]["id"], all[19], "the page has 20 items again");
+}
+
+#[tokio::test]
+async fn an_item_that_a_retry_took_out_stays_a_cursor() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let thread = Thread::of(&t, workflow, "hi").await;
+    let first = thread.ids("asc", None).await;
+    let params = json!({"thread_id": thread.id, "item_id": first[0]});
+    assert_eq!(t.chat(&chat::ask(&thread.workflow, "threads.retry_after_item", params)).await.status, 200);
+    let all = thread.ids("asc", None).await;
+    assert_eq!((all.len(), all[0] == first[0], all[1] == first[1]), (2, true, false));
+    assert_eq!(thread.ids("asc", Some(&first[1])).await, all[1..]);
+    assert_eq!(thread.ids("desc", Some(&first[1])).await, all[..1]);
+}

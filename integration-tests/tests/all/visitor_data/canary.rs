@@ -1,0 +1,106 @@
+//! What erasures of visitors leave in the database.
+
+use std::time::Duration;
+
+use integration_tests::{TestService, chat, until};
+
+use super::traces::{Left, SPOKEN, service};
+use super::{JSON, Person, cookie, is_erased, lines};
+
+/// Said by the visitor who erases their data.
+const OWN: &str = "canary-7d2a-self";
+/// Said by the visitor whose data the owner of the workflow erases.
+const MANAGED: &str = "canary-7d2a-other";
+
+/// Some of the tables that the routes write to.
+const WRITTEN: [&str; 12] = [
+    "attachments",
+    "blob_chunks",
+    "feedback_turns",
+    "idempotency_keys",
+    "item_feedback",
+    "outbox",
+    "run_questions",
+    "run_steps",
+    "runs",
+    "stream_events",
+    "thread_items",
+    "threads",
+];
+
+/// The tables of all schemas that contain a text, as text or as bytes.
+async fn found_in(t: &TestService, text: &str) -> Vec<String> {
+    let tables = t
+        .scalar(
+            "SELECT string_agg(c.oid::regclass::text, ' ') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'",
+        )
+        .await;
+    let hex = hex::encode(text);
+    let contains = |table: &str| {
+        format!(
+            "SELECT '{table}' AS name WHERE EXISTS (SELECT FROM {table} one
+             WHERE one::text LIKE '%{text}%' OR one::text LIKE '%{hex}%')"
+        )
+    };
+    let all: Vec<String> = tables.split(' ').map(contains).collect();
+    let found = format!(
+        "SELECT coalesce(string_agg(name, ' ' ORDER BY name), '') FROM ({}) f",
+        all.join(" UNION ALL ")
+    );
+    t.scalar(&found).await.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Bytes are deleted later, when no row needs them.
+async fn only_bytes_contain(t: &TestService, text: &str) {
+    let left = found_in(t, text).await;
+    assert!(left.iter().all(|table| table == "blob_chunks"), "{text} in {left:?}");
+}
+
+async fn all_tables_contain(t: &TestService, text: &str) {
+    let found = found_in(t, text).await;
+    for table in WRITTEN {
+        assert!(found.iter().any(|name| name == table), "{text} in {table}: {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_that_a_visitor_leaves_on_any_route_outlives_an_erasure() {
+    let (t, model, workflow) = service().await;
+    let own = Left::by(&t, &model, &workflow, OWN).await;
+    let managed = Left::by(&t, &model, &workflow, MANAGED).await;
+    assert_eq!(found_in(&t, SPOKEN).await, [""; 0], "audio is not stored");
+    for canary in [OWN, MANAGED] {
+        all_tables_contain(&t, canary).await;
+    }
+    let name = lines(&managed.person.export().await)[0]["visitor"].as_str().unwrap().to_owned();
+
+    is_erased(&t, &own.person.erase().await).await;
+    only_bytes_contain(&t, OWN).await;
+    all_tables_contain(&t, MANAGED).await;
+
+    let path = format!("/api/workflows/{}/chat/visitors/{name}", workflow.id);
+    is_erased(&t, &t.while_time_passes(t.send("DELETE", &path, &[], "")).await).await;
+    only_bytes_contain(&t, MANAGED).await;
+    assert_eq!(t.scalar("SELECT count(*) FROM threads WHERE deleted_at IS NULL").await, "0");
+
+    t.advance(Duration::from_secs(2 * 86_400));
+    let gone = async || found_in(&t, OWN).await.is_empty() && found_in(&t, MANAGED).await.is_empty();
+    t.while_time_passes_in(Duration::from_secs(600), until("the bytes are deleted", gone)).await;
+    for table in ["attachments", "blob_uses", "blobs", "thread_items", "run_steps", "outbox"] {
+        t.assert_no_rows(table).await;
+    }
+}
+
+/// The first request has no cookie: its key is stored for the caller's address, too.
+#[tokio::test]
+async fn the_idempotency_key_of_a_first_message_is_erased_with_its_visitor() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let body = chat::create(&workflow, "hello").to_string();
+    let first = t.send("POST", "/api/chat", &[JSON, ("idempotency-key", OWN)], body).await;
+    let person = Person::with(&t, &workflow, "cookie", cookie(&first));
+    assert_eq!(found_in(&t, OWN).await, ["idempotency_keys"]);
+    is_erased(&t, &person.erase().await).await;
+    assert_eq!(found_in(&t, OWN).await, [""; 0]);
+}
