@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::framing::Framing;
+use super::peer::{Sent, acknowledgements, now};
 
 /// What no part of a request may hold, so that the parser answers 400 and closes.
 const REFUSED: u8 = 0;
@@ -18,28 +19,30 @@ const REFUSED: u8 = 0;
 /// How long a client may read nothing of what is sent to it.
 const WRITE_STALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a client may leave bytes unacknowledged, in ms. It has vanished then: its system acknowledges what it does not read.
-const UNACKNOWLEDGED_LIMIT: u32 = 10_000;
-
 pub(super) struct Connection {
     stream: TcpStream,
     framing: Framing,
     refused: bool,
     /// The timer that runs while the socket accepts no bytes.
     stalled: Option<Pin<Box<Sleep>>>,
+    sent: Sent,
 }
 
 impl Connection {
     pub(super) fn new(stream: TcpStream) -> Self {
-        let connection = Self { stream, framing: Framing::default(), refused: false, stalled: None };
-        connection.limit_unacknowledged(UNACKNOWLEDGED_LIMIT);
-        connection
+        Self { stream, framing: Framing::default(), refused: false, stalled: None, sent: Sent::default() }
     }
 
-    /// 0: no limit. The limit also ends a connection whose client reads nothing, which has longer.
-    fn limit_unacknowledged(&self, milliseconds: u32) {
-        #[cfg(target_os = "linux")]
-        let _ = rustix::net::sockopt::set_tcp_user_timeout(&self.stream, milliseconds);
+    /// Fails if the client has vanished without closing the connection.
+    fn is_there(&mut self) -> io::Result<()> {
+        let time = now();
+        if !self.sent.is_due(time) {
+            return Ok(());
+        }
+        match acknowledgements(&self.stream, time) {
+            Some(known) if self.sent.is_lost(time, known) => Err(io::ErrorKind::TimedOut.into()),
+            _ => Ok(()),
+        }
     }
 
     /// The outcome of a write, unless the client has read nothing for too long.
@@ -53,13 +56,9 @@ impl Connection {
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            if self.stalled.take().is_some() {
-                self.limit_unacknowledged(UNACKNOWLEDGED_LIMIT);
-            }
+            self.stalled = None;
+            self.sent.more(now());
             return written;
-        }
-        if self.stalled.is_none() {
-            self.limit_unacknowledged(0);
         }
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(WRITE_STALL_LIMIT)));
         ready!(stalled.as_mut().poll(context));
@@ -95,6 +94,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.is_there()?;
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.written(context, written)
     }
@@ -104,6 +104,7 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.is_there()?;
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
         self.written(context, written)
     }
@@ -126,6 +127,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
+    use super::super::peer::UNACKNOWLEDGED_LIMIT;
     use super::*;
 
     async fn pair() -> (Connection, TcpStream) {
@@ -137,16 +139,23 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn a_client_that_vanishes_is_noticed_and_one_that_reads_slowly_has_longer() {
-        let limit =
-            |connection: &Connection| rustix::net::sockopt::tcp_user_timeout(&connection.stream).unwrap();
+    async fn a_client_that_reads_nothing_acknowledges_until_its_window_is_closed() {
         let (mut connection, mut client) = pair().await;
-        assert_eq!(limit(&connection), UNACKNOWLEDGED_LIMIT);
+        // More than the client's side takes.
         let bytes = vec![0; 64 << 20];
         let mut writing = Box::pin(connection.write_all(&bytes));
         assert!(futures_util::poll!(&mut writing).is_pending());
         drop(writing);
-        assert_eq!(limit(&connection), 0);
+        let later = || now() + UNACKNOWLEDGED_LIMIT;
+        assert!(connection.sent.is_due(later()));
+        loop {
+            let known = acknowledgements(&connection.stream, now()).unwrap();
+            if !connection.sent.is_lost(later(), known) {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        // As soon as it reads, more is sent.
         let mut piece = vec![0; 64 << 10];
         loop {
             tokio::select! {
@@ -154,7 +163,6 @@ mod tests {
                 read = client.read(&mut piece) => assert!(read.unwrap() > 0),
             }
         }
-        assert_eq!(limit(&connection), UNACKNOWLEDGED_LIMIT);
     }
 
     #[tokio::test(start_paused = true)]

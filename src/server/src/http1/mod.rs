@@ -2,6 +2,7 @@
 
 mod connection;
 mod framing;
+mod peer;
 
 use std::io;
 use std::net::TcpListener;

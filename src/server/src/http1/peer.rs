@@ -1,0 +1,142 @@
+//! Whether the other end of a connection still acknowledges what it is sent.
+//!
+//! `TCP_USER_TIMEOUT` would be simpler, but it also ends connections whose client only reads slowly: bytes that wait for its window count
+//! as unacknowledged there.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long sent bytes may stay unacknowledged. Pings are sent every ten seconds, so that the second one finds a client that has vanished.
+pub(super) const UNACKNOWLEDGED_LIMIT: Duration = Duration::from_millis(9_500);
+
+/// Least time between two looks at the kernel's counters.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// A client reads in real time, whatever clock the service has.
+#[expect(clippy::disallowed_methods, reason = "this is the time of connections")]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
+
+/// What the kernel knows of the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Acknowledgements {
+    /// Whether sent segments are not acknowledged. Bytes that wait for the client's window are not sent yet.
+    pending: bool,
+    /// When the last acknowledgement came; also the answer to a probe of a closed window.
+    last: Instant,
+}
+
+/// The bytes that were sent on a connection.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    /// Since when some may be unacknowledged; `None`: all are acknowledged.
+    since: Option<Instant>,
+    checked: Option<Instant>,
+}
+
+impl Sent {
+    /// More bytes were handed to the kernel.
+    pub(super) fn more(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    /// Whether the kernel should be asked, which costs a system call.
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        let is_rested = self.checked.is_none_or(|checked| now.duration_since(checked) >= CHECK_EVERY);
+        let is_due = self.since.is_some() && is_rested;
+        if is_due {
+            self.checked = Some(now);
+        }
+        is_due
+    }
+
+    /// Whether the client has vanished: what it was sent stays unacknowledged.
+    pub(super) fn is_lost(&mut self, now: Instant, known: Acknowledgements) -> bool {
+        if !known.pending {
+            self.since = None;
+        }
+        let Some(since) = self.since.as_mut() else { return false };
+        *since = known.last.max(*since);
+        now.duration_since(*since) >= UNACKNOWLEDGED_LIMIT
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod kernel {
+    use std::time::Duration;
+
+    use nix::libc;
+    use nix::sys::socket::getsockopt;
+    use nix::{getsockopt_impl, sockopt_impl};
+    use tokio::net::TcpStream;
+    use tokio::time::Instant;
+
+    use super::Acknowledgements;
+
+    /// Words of `struct tcp_info` up to the time of the last acknowledgement; its layout is part of the kernel's interface.
+    type Info = [u32; 15];
+    /// Sent segments that are not acknowledged.
+    const UNACKNOWLEDGED: usize = 6;
+    /// Milliseconds since the last acknowledgement.
+    const LAST_ACKNOWLEDGEMENT: usize = 14;
+
+    sockopt_impl!(TcpInfo, GetOnly, libc::IPPROTO_TCP, libc::TCP_INFO, Info);
+
+    pub(in super::super) fn acknowledgements(stream: &TcpStream, now: Instant) -> Option<Acknowledgements> {
+        let info = getsockopt(stream, TcpInfo).ok()?;
+        let ago = Duration::from_millis(info.get(LAST_ACKNOWLEDGEMENT).copied()?.into());
+        Some(Acknowledgements { pending: *info.get(UNACKNOWLEDGED)? > 0, last: now.checked_sub(ago)? })
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use kernel::acknowledgements;
+
+/// Other systems end the connection by their own rules.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn acknowledgements(_stream: &tokio::net::TcpStream, _now: Instant) -> Option<Acknowledgements> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(n: u64) -> Instant {
+        now() + Duration::from_secs(1_000 + n)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_acknowledges_nothing_is_lost_at_the_second_ping() {
+        let mut sent = Sent::default();
+        assert!(!sent.is_due(second(0)), "nothing was sent");
+        sent.more(second(0));
+        let silent = Acknowledgements { pending: true, last: second(0) - Duration::from_secs(60) };
+        assert!(sent.is_due(second(5)) && !sent.is_lost(second(5), silent));
+        assert!(!sent.is_due(second(5)), "not so often");
+        assert!(sent.is_due(second(10)) && sent.is_lost(second(10), silent));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_acknowledgement_begins_a_new_wait() {
+        let mut sent = Sent::default();
+        sent.more(second(0));
+        let known = Acknowledgements { pending: true, last: second(8) };
+        assert!(!sent.is_lost(second(12), known) && !sent.is_lost(second(17), known));
+        assert!(sent.is_lost(second(18), known));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_closed_window_and_a_long_silence_lose_nothing() {
+        let mut sent = Sent::default();
+        sent.more(second(0));
+        // All that was sent is acknowledged; the rest waits for the window.
+        assert!(!sent.is_lost(second(40), Acknowledgements { pending: false, last: second(1) }));
+        assert!(!sent.is_due(second(50)), "nothing is open");
+        // The next bytes follow a minute without any.
+        sent.more(second(100));
+        assert!(!sent.is_lost(second(101), Acknowledgements { pending: true, last: second(1) }));
+    }
+}
