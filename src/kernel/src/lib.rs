@@ -4,6 +4,7 @@
 
 mod backoff;
 mod clock;
+mod counter;
 mod ids;
 mod random;
 mod secret;
@@ -12,6 +13,7 @@ pub use backoff::{backoff, jittered};
 #[cfg(feature = "test-util")]
 pub use clock::ManualClock;
 pub use clock::{Clock, Sleep, SystemClock, timeout, timestamp};
+pub use counter::{Counter, Purpose, fifty_three_bits};
 pub use ids::{AttachmentId, IdError, Ids, ItemKey, ThreadId, first_id_at, time_of};
 #[cfg(feature = "test-util")]
 pub use random::SeededRandom;

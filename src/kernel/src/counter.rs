@@ -1,0 +1,171 @@
+//! Numbers that look random and are a function of what they are drawn for: work that is repeated, after a crash or on another
+//! machine, draws the same numbers.
+
+use ring::digest::{Context, SHA256};
+
+/// What a number is drawn for. Draws for different purposes never meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Which cases are for training, validation and test.
+    Split,
+    /// Which cases a proposal looks at.
+    Minibatch,
+    /// Which candidate a proposal changes.
+    Parent,
+    /// Which of the candidates that are best somewhere.
+    Pareto,
+    /// Which examples a prompt shows.
+    Demos,
+    /// A draw from the belief about a choice.
+    Thompson,
+    /// Which values a resample contains.
+    Bootstrap,
+    /// The seed of a call of a model.
+    CallSeed,
+}
+
+impl Purpose {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Split => "split",
+            Self::Minibatch => "minibatch",
+            Self::Parent => "parent",
+            Self::Pareto => "pareto",
+            Self::Demos => "demos",
+            Self::Thompson => "thompson",
+            Self::Bootstrap => "bootstrap",
+            Self::CallSeed => "call seed",
+        }
+    }
+}
+
+/// Draws numbers for a seed. It has no state: each draw is the SHA-256 of seed, purpose and place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counter {
+    seed: u64,
+}
+
+impl Counter {
+    /// Of this seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    /// 32 bytes for a draw.
+    #[must_use]
+    pub fn bytes(&self, purpose: Purpose, iteration: u64, index: u64) -> [u8; 32] {
+        self.digest(purpose, &[&iteration.to_be_bytes(), &index.to_be_bytes()])
+    }
+
+    /// 32 bytes for a draw whose place is named by texts.
+    #[must_use]
+    pub fn digest(&self, purpose: Purpose, place: &[&[u8]]) -> [u8; 32] {
+        let mut context = Context::new(&SHA256);
+        context.update(&self.seed.to_be_bytes());
+        for part in [purpose.name().as_bytes()].iter().chain(place) {
+            // With its length: two parts are never another two.
+            let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+            context.update(&length.to_be_bytes());
+            context.update(part);
+        }
+        let mut bytes = [0; 32];
+        for (byte, drawn) in bytes.iter_mut().zip(context.finish().as_ref()) {
+            *byte = *drawn;
+        }
+        bytes
+    }
+
+    /// A whole number below `limit`; 0 if that is 0. Its bias is below `limit` / 2^64.
+    #[must_use]
+    pub fn below(&self, purpose: Purpose, iteration: u64, index: u64, limit: usize) -> usize {
+        let wide = u128::from(first(&self.bytes(purpose, iteration, index)));
+        let limit = u128::try_from(limit).unwrap_or_default();
+        usize::try_from((wide * limit) >> 64).unwrap_or_default()
+    }
+
+    /// A number from 0 to below 1, with 53 bits.
+    #[must_use]
+    pub fn unit(&self, purpose: Purpose, iteration: u64, index: u64) -> f64 {
+        let bits = first(&self.bytes(purpose, iteration, index)) >> 11;
+        let (high, low) = (u32::try_from(bits >> 32).unwrap_or_default(), u32::try_from(bits & 0xFFFF_FFFF));
+        // Both parts and their sum are exact.
+        (f64::from(high) * 4_294_967_296.0 + f64::from(low.unwrap_or_default())) / 9_007_199_254_740_992.0
+    }
+
+    /// The numbers below `count` in a random order.
+    #[must_use]
+    pub fn shuffled(&self, purpose: Purpose, iteration: u64, count: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..count).collect();
+        for last in (1..count).rev() {
+            let index = u64::try_from(last).unwrap_or(u64::MAX);
+            order.swap(last, self.below(purpose, iteration, index, last + 1));
+        }
+        order
+    }
+}
+
+/// The 53 bits of a draw that a JSON number keeps exactly.
+#[must_use]
+pub fn fifty_three_bits(bytes: &[u8; 32]) -> u64 {
+    first(bytes) >> 11
+}
+
+fn first(bytes: &[u8; 32]) -> u64 {
+    bytes.iter().take(8).fold(0, |number, byte| (number << 8) | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draw_depends_on_seed_purpose_and_place_alone() {
+        let counter = Counter::new(7);
+        let drawn = counter.bytes(Purpose::Split, 1, 2);
+        assert_eq!(drawn, Counter::new(7).bytes(Purpose::Split, 1, 2));
+        for other in [
+            Counter::new(8).bytes(Purpose::Split, 1, 2),
+            counter.bytes(Purpose::Parent, 1, 2),
+            counter.bytes(Purpose::Split, 2, 1),
+            counter.digest(Purpose::Split, &[&1_u64.to_be_bytes(), &2_u64.to_be_bytes(), b""]),
+        ] {
+            assert_ne!(drawn, other);
+        }
+        assert_ne!(
+            counter.digest(Purpose::CallSeed, &[b"ab", b"c"]),
+            counter.digest(Purpose::CallSeed, &[b"a", b"bc"])
+        );
+    }
+
+    #[test]
+    fn the_bytes_stay_the_same_in_later_versions() {
+        // SHA-256 of 7, 5, "split", 8, 1, 8, 2, the numbers as 8 bytes; computed with Python's hashlib.
+        let expected = "c793f8634a19c2e52ae96298ecc1e58f193425f492b918aed9b3dfc30eafbb5c";
+        let bytes = Counter::new(7).bytes(Purpose::Split, 1, 2);
+        assert_eq!(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), expected);
+    }
+
+    #[test]
+    fn numbers_are_spread_evenly() {
+        let counter = Counter::new(3);
+        let mut counts = [0_u32; 10];
+        for index in 0..10_000 {
+            counts[counter.below(Purpose::Minibatch, 0, index, 10)] += 1;
+            let unit = counter.unit(Purpose::Minibatch, 1, index);
+            assert!((0.0..1.0).contains(&unit), "{unit}");
+        }
+        assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
+        assert_eq!(counter.below(Purpose::Minibatch, 0, 0, 0), 0);
+    }
+
+    #[test]
+    fn a_shuffle_contains_each_number_once() {
+        let mut order = Counter::new(1).shuffled(Purpose::Split, 0, 50);
+        assert_ne!(order, (0..50).collect::<Vec<_>>());
+        assert_ne!(order, Counter::new(1).shuffled(Purpose::Split, 1, 50));
+        order.sort_unstable();
+        assert_eq!(order, (0..50).collect::<Vec<_>>());
+        assert!(Counter::new(1).shuffled(Purpose::Split, 0, 0).is_empty());
+    }
+}
