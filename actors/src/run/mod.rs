@@ -41,7 +41,7 @@ use std::sync::atomic::AtomicBool;
 
 use auth::keyring::KeyRing;
 use chrono::DateTime;
-use engine::ports::{Journal, Outbound, Output, Ports};
+use engine::ports::{Journal, Outbound, Output, Ports, WithinBudget};
 use engine::{Activity, Cache, Life, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random, ThreadId};
@@ -229,7 +229,7 @@ pub(crate) struct Reach {
 /// What a run reaches beside its journal and its output.
 struct Adapters<'a> {
     answers: AnswersOf,
-    budget: RunBudget<'a>,
+    observer: WithinBudget<RunBudget<'a>>,
     credentials: CredentialsOf<'a>,
     sandbox: Sandbox,
     search: SearchOf<'a>,
@@ -242,7 +242,7 @@ impl<'a> Adapters<'a> {
     fn of(reach: Reach, ports: &'a RunPorts) -> Self {
         let Reach { run, workspace, workflow, thread, account, shows_items } = reach;
         Self {
-            budget: ports.budget(account),
+            observer: WithinBudget(ports.budget(account)),
             answers: AnswersOf {
                 run,
                 store: ports.store.clone(),
@@ -294,7 +294,7 @@ impl<'a> Adapters<'a> {
             clock: &*ports.clock,
             random: &*ports.random,
             models: &ports.models,
-            budget: &self.budget,
+            observer: &self.observer,
             sandbox: &self.sandbox,
             workflows: &self.workflows,
             answers: &self.answers,
@@ -304,6 +304,7 @@ impl<'a> Adapters<'a> {
             databases: &self.databases,
             outbound: &ports.outbound,
             cache: &ports.cache,
+            rehearsal: None,
             activity,
         }
     }

@@ -74,6 +74,20 @@ async fn failed_attempts_and_uncounted_tokens_show_in_a_trace() {
     assert!(trace["usage"]["input_tokens"].as_u64().unwrap() > 0);
 }
 
+#[tokio::test]
+async fn a_trace_names_the_prompts_that_each_step_has_read() {
+    let t = TestService::start().await;
+    let prompts = json!({"prompts": {"tone": {"text": "Be {{ config.prompts.word.text }}."}, "word": {"text": "kind"}, "other": {"text": "x"}}});
+    let ask = json!({"name": "ask", "type": "llm", "model": "practice/rewrite", "system": "{{ config.prompts.tone.text }}", "user": "hi"});
+    let say = json!({"name": "say", "type": "template", "template": "{{ results.ask.text }}"});
+    let workflow = t.workflow().graph(graphs::chain(&[ask, say], None)).config(prompts).create().await;
+    let run = ran(&t, &workflow).await;
+    let trace = trace(&t, run["id"].as_str().unwrap()).await;
+    let read: Vec<&Value> =
+        trace["steps"].as_array().unwrap().iter().map(|step| &step["prompts_read"]).collect();
+    assert_eq!(read, [&json!(["tone", "word"]), &json!([])], "{trace:#}");
+}
+
 async fn trace(t: &TestService, run: &str) -> Value {
     t.get(&format!("/api/runs/{run}/trace")).await.value()
 }

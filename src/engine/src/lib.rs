@@ -12,6 +12,7 @@ mod credentials;
 mod cut;
 mod diff;
 mod document;
+mod effects;
 mod error;
 mod execute;
 mod graph;
@@ -34,10 +35,11 @@ pub use channel::{Channel, Rule};
 pub use check::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
 pub use compile::{CredentialUse, check, check_all, compile, credentials};
 pub use diff::{diff, diff_config};
+pub use effects::{NodeEffect, effects};
 pub use error::{NodeError, RunError};
 pub use execute::{
-    Activity, AskingStep, FilledInput, Idle, Life, Patch, Plan, RecordedStep, RunInfo, RunInput, execute,
-    ports, refill,
+    Activity, AskingStep, Effect, FilledInput, Idle, Life, Patch, Plan, RecordedStep, RunInfo, RunInput,
+    execute, ports, refill,
 };
 pub use graph::parse::parse;
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};

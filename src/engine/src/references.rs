@@ -41,7 +41,7 @@ pub fn references(graph: &Value) -> Vec<Reference> {
     found
 }
 
-fn kind(node: &Value) -> Option<&str> {
+pub(crate) fn kind(node: &Value) -> Option<&str> {
     node.get("type")?.as_str()
 }
 
@@ -52,7 +52,7 @@ fn reference(node: &Value, pointer: String) -> Option<Reference> {
     named(node, pointer)
 }
 
-fn named(node: &Value, pointer: String) -> Option<Reference> {
+pub(crate) fn named(node: &Value, pointer: String) -> Option<Reference> {
     let workflow = node.get("workflow")?.as_str()?.to_owned();
     let version = node.get("version").and_then(Value::as_u64);
     Some(Reference { pointer, workflow, version })

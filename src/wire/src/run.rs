@@ -298,6 +298,9 @@ pub struct TraceStep {
     /// the run is too large: more than 10,000 attempts or 16 MiB of results.
     #[serde(default)]
     pub input: Value,
+    /// The prompts of the config that its fields have read, sorted. Null where `input` is.
+    #[serde(default)]
+    pub prompts_read: Option<Vec<String>>,
     /// Its result.
     pub result: Value,
     /// Why it failed.

@@ -70,6 +70,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "compile",
             "diff",
             "references",
+            "effects",
             "runnable_config",
         ],
     ),

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound as _, Utc};
@@ -19,11 +20,11 @@ use super::call::Call;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
 use super::ports::{JournalError, Ports, StepOutcome, StepRecord};
+use super::reads::PromptReads;
 use super::recorded::RecordedStep;
 use super::reuse::Finished;
 use super::{Effect, Failure, PlanNode};
 use crate::graph::{OnError, OnUnknown, Retry};
-use crate::template::functions::ids;
 use crate::{NodeError, limits};
 
 /// Longest wait that the called service may ask for.
@@ -63,6 +64,8 @@ pub(super) struct Visit<'a> {
     pub(super) tolerated: bool,
     /// What has finished inside its attempts so far; `None` if it has one attempt alone.
     pub(super) finished: Option<Finished>,
+    /// Calls of models so far.
+    pub(super) model_calls: AtomicU32,
 }
 
 /// What follows a failed attempt.
@@ -94,6 +97,9 @@ impl Visit<'_> {
     pub(super) async fn run(mut self) -> Visited {
         if let Some(refill) = &self.env.refill {
             return self.refilled(refill).await;
+        }
+        if let Some(result) = self.mock() {
+            return self.mocked(result).await;
         }
         let rows = self.env.recorded.of(&self.path, self.visit);
         if let Some((row, result)) = rows.iter().find_map(|row| Some((row, row.result.clone()?))) {
@@ -197,6 +203,7 @@ impl Visit<'_> {
             attempt,
             begun: false,
             input_digest: [0; 32],
+            prompts_read: Vec::new(),
             started_at: self.env.ports.clock.now(),
             note: None,
             question: None,
@@ -225,6 +232,7 @@ impl Visit<'_> {
             delivery: Mutex::default(),
             usage: Mutex::default(),
             spending: Mutex::default(),
+            model_calls: &self.model_calls,
             finished: self.finished.as_ref(),
             tolerated: self.continues_after_failure(),
         }
@@ -294,7 +302,10 @@ impl Visit<'_> {
 
     async fn work(&self, record: &mut StepRecord) -> Result<Value, Failure> {
         let node = &self.node.node;
-        let input = self.input().await?;
+        let reads = PromptReads::default();
+        let input = self.input_noting(&reads).await;
+        record.prompts_read = reads.names();
+        let input = input?;
         let (budget, (digest, bytes)) = (&self.env.budget, crate::canonical::text_digest(&input));
         record.input_digest = digest;
         let _input = budget.input(&self.path, bytes)?;
@@ -383,20 +394,6 @@ impl Visit<'_> {
 
     fn limit(&self) -> Option<Duration> {
         self.node.common.timeout.or_else(|| self.node.node.timeout())
-    }
-
-    /// What the node works on; away from the actors where that may take long.
-    pub(super) async fn input(&self) -> Result<Value, NodeError> {
-        let node = Arc::clone(self.node);
-        let view = match node.makes_ids {
-            true => {
-                // The same in each attempt of the node around it.
-                let path = self.earlier.last().unwrap_or(&self.path);
-                ids::scope(self.view, self.frame.input.run_of(self.step), &format!("{path}#{}", self.visit))
-            }
-            false => self.view.clone(),
-        };
-        aside(self.heavy || self.node.heavy, move || node.node.input(&view)).await
     }
 
     /// Whether the run continues if this node fails.

@@ -1,5 +1,7 @@
 //! What a node may use while it works.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use kernel::Clock;
@@ -17,18 +19,21 @@ use super::delivery::Delivery;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
 use super::ports::{
-    Answer, Credentials, Databases, ImmediateEvent, Ports, Resolved, SearchIndex, SentAnnotation, SentItem,
-    StepKey, ThreadChange, Workflows,
+    Answer, Credentials, Databases, ImmediateEvent, ModelCall, Ports, Resolved, SearchIndex, SentAnnotation,
+    SentItem, StepKey, ThreadChange, Workflows,
 };
 use super::reuse::Finished;
-use super::spending::{ModelReservation, Spending};
+use super::spending::Spending;
 use super::{Failure, RunInfo, RunInput, Stop, steps};
 use crate::redact::Redactor;
 use crate::{NodeError, RunError};
-use models::{Models, Pieces};
+use models::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelRequest, Models, Pieces};
 
 /// Most sub-workflows inside one another.
 const DEPTH: u32 = 16;
+
+/// A model by its name, with the endpoint that the graph names, and its provider.
+pub(crate) type AskedModel<'a> = (&'a str, Option<&'a Value>, &'a dyn Model);
 
 /// What a node may use while it works.
 pub(crate) struct Call<'a> {
@@ -58,6 +63,8 @@ pub(crate) struct Call<'a> {
     pub(super) usage: Mutex<Option<Value>>,
     /// What this attempt itself has used of models.
     pub(super) spending: Mutex<Spending>,
+    /// Calls of models that the visit has made, in all of its attempts.
+    pub(super) model_calls: &'a AtomicU32,
     /// Kept for the next attempt, if there may be one.
     pub(super) finished: Option<&'a Finished>,
     /// Whether the run continues if this node fails.
@@ -123,19 +130,41 @@ impl Call<'_> {
         *self.usage.lock() = Some(usage);
     }
 
-    /// Reserves what a call of a model may use.
+    /// Has a model called; the text of its answer goes to `pieces` as it comes.
     ///
     /// # Errors
-    /// `chat.budget.session` or `chat.budget.workflow` if that exceeds a limit.
-    pub(crate) async fn reserve(
+    /// As [`ModelObserver::call`](super::ports::ModelObserver::call).
+    pub(crate) async fn ask_model(
         &self,
-        model: &str,
-        expected: Spending,
-    ) -> Result<ModelReservation<'_>, NodeError> {
-        let budget = self.env.ports.budget;
-        budget.reserve(&expected).await?;
-        let used = Spending::of(model, expected.input_tokens, 0);
-        Ok(ModelReservation { budget, expected, used, sum: &self.spending })
+        asked: AskedModel<'_>,
+        request: &ModelRequest,
+        pieces: &dyn Pieces,
+    ) -> Result<ModelAnswer, NodeError> {
+        self.env.ports.observer.call(self.model_call(asked), request, pieces).await
+    }
+
+    /// As [`Self::ask_model`], for vectors of texts.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn embed_texts(
+        &self,
+        asked: AskedModel<'_>,
+        request: &EmbedRequest,
+    ) -> Result<Embeddings, NodeError> {
+        self.env.ports.observer.embed(self.model_call(asked), request).await
+    }
+
+    fn model_call<'b>(&'b self, (name, endpoint, provider): AskedModel<'b>) -> ModelCall<'b> {
+        ModelCall {
+            node: self.path,
+            visit: self.visit,
+            ordinal: self.model_calls.fetch_add(1, Ordering::Relaxed),
+            model: name,
+            endpoint,
+            provider,
+            sum: &self.spending,
+        }
     }
 
     /// The node's name in the journal.
@@ -152,6 +181,11 @@ impl Call<'_> {
     /// Held while the node works where it has lent its place to what runs inside of it.
     pub(crate) fn at_work(&self) -> Place<'_> {
         self.env.ports.activity.busy()
+    }
+
+    /// Whether nothing is waited for, see [`Rehearsal`](super::ports::Rehearsal).
+    pub(crate) fn rehearses(&self) -> bool {
+        self.env.ports.rehearsal.is_some()
     }
 
     /// Waits until then; the run may be dropped meanwhile, and continues in another life.

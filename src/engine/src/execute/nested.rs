@@ -1,6 +1,7 @@
 //! Nodes that run inside another one.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use minijinja::Value as View;
 use minijinja::value::Serde;
@@ -133,6 +134,7 @@ impl Nested<'_> {
             failure_counts,
             tolerated: self.tolerated,
             finished: None,
+            model_calls: AtomicU32::new(0),
         };
         let path = visit.path.clone();
         let mut visited = visit.run().await;

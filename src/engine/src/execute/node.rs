@@ -34,6 +34,11 @@ pub(crate) trait Node: Send + Sync {
         false
     }
 
+    /// Whether its name stands for the nodes inside it where a result replaces an execution.
+    fn names_its_entries(&self) -> bool {
+        false
+    }
+
     /// Whether the node shows images in the chat.
     fn shows_images(&self) -> bool {
         false

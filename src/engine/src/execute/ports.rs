@@ -1,7 +1,6 @@
 //! What the engine needs from outside.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -17,9 +16,10 @@ pub use super::attachments::{
     AttachedFile, Attachments, Look, NewImage, NoAttachments, Room, attachment_not_found,
 };
 use super::delivery::Delivery;
+pub use super::observer::{ModelCall, ModelObserver, WithinBudget};
 pub use super::spending::{ModelBudget, Spending};
+pub use super::stores::{DatabaseQuery, DatabaseRows, Databases, FoundChunk, SearchIndex};
 use crate::cache::Cache;
-use crate::search::{ChunkPlace, IndexedChunk, Ranked};
 use crate::{Activity, NodeError, Plan};
 use models::Models;
 
@@ -36,8 +36,8 @@ pub struct Ports<'a> {
     pub random: &'a dyn Random,
     /// Language models.
     pub models: &'a Models,
-    /// What they may use.
-    pub budget: &'a dyn ModelBudget,
+    /// What stands around every call of them.
+    pub observer: &'a dyn ModelObserver,
     /// Where code of users runs.
     pub sandbox: &'a Sandbox,
     /// Other workflows.
@@ -54,6 +54,8 @@ pub struct Ports<'a> {
     pub databases: &'a dyn Databases,
     /// Sends requests to addresses that graphs name.
     pub outbound: &'a Outbound,
+    /// What stands in for nodes that must not be executed; `None`: all are.
+    pub rehearsal: Option<&'a dyn Rehearsal>,
     /// Results of pure nodes.
     pub cache: &'a Cache,
     /// Who of the run is at work.
@@ -76,6 +78,8 @@ pub struct StepRecord {
     pub begun: bool,
     /// SHA-256 of what the node was given.
     pub input_digest: [u8; 32],
+    /// The prompts of the config that its templates have read, sorted.
+    pub prompts_read: Vec<String>,
     /// When the attempt began.
     pub started_at: DateTime<Utc>,
     /// What a resumed attempt has to know, JSON; of an attempt whose start is recorded.
@@ -231,6 +235,12 @@ pub trait Output: Send + Sync {
     async fn change_thread(&self, change: ThreadChange);
 }
 
+/// Stands in for what a run must not do: a case of a training sends no mail and waits for nothing.
+pub trait Rehearsal: Send + Sync {
+    /// The result of a visit whose node is not executed; `node` as in [`StepRecord::node`].
+    fn mock(&self, node: &str, visit: u32) -> Option<Value>;
+}
+
 /// Takes no row and no text: where nothing is executed.
 pub struct Nowhere;
 
@@ -354,97 +364,4 @@ pub trait Credentials: Send + Sync {
     /// # Errors
     /// [`NodeError`] when they cannot be read now.
     async fn those_there(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
-}
-
-/// What a database that a graph names is asked.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DatabaseQuery {
-    /// One statement.
-    pub sql: String,
-    /// Its `$1`, `$2`, ….
-    pub parameters: Vec<Value>,
-    /// Whether it may change anything.
-    pub writes: bool,
-    /// How long it may take.
-    pub time: Duration,
-    /// Most rows.
-    pub rows: usize,
-    /// Bytes of all rows, as JSON.
-    pub bytes: usize,
-}
-
-/// What it answered.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DatabaseRows {
-    /// An object for each row.
-    pub rows: Vec<Value>,
-    /// How many rows there are, or were changed.
-    pub count: u64,
-}
-
-/// Databases that graphs name, none of them the service's own.
-#[async_trait]
-pub trait Databases: Send + Sync {
-    /// The password of an address, which a run may never say.
-    fn password(&self, dsn: &Secret) -> Option<Secret>;
-
-    /// Does one statement.
-    ///
-    /// # Errors
-    /// [`NodeError`] when the database may not be called, does not answer or refuses; without any secret.
-    async fn query(&self, dsn: &Secret, query: DatabaseQuery) -> Result<DatabaseRows, NodeError>;
-}
-
-/// A chunk of an index.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FoundChunk {
-    /// Where it is.
-    pub place: ChunkPlace,
-    /// Its document as it was named.
-    pub document: String,
-    /// What it says.
-    pub text: String,
-    /// An object.
-    pub metadata: Value,
-}
-
-/// Search indexes of the same workspace.
-#[async_trait]
-pub trait SearchIndex: Send + Sync {
-    /// Puts these chunks in the place of those that the document had, and yields how many these were. The index is made
-    /// when it is not there; without chunks the document is deleted.
-    ///
-    /// # Errors
-    /// [`NodeError`] when the index is full, holds vectors of another length, or cannot be written now.
-    async fn upsert(&self, index: &str, document: &str, chunks: Vec<IndexedChunk>) -> Result<u64, NodeError>;
-
-    /// The chunks that these terms fit best, by BM25, of those whose metadata has these members.
-    ///
-    /// # Errors
-    /// [`NodeError`] when there is no such index, or it cannot be read now.
-    async fn text(
-        &self,
-        index: &str,
-        terms: &[String],
-        filter: Option<&Map<String, Value>>,
-        most: usize,
-    ) -> Result<Vec<Ranked>, NodeError>;
-
-    /// The chunks whose vectors are nearest to this one, by cosine, of those whose metadata has these members.
-    ///
-    /// # Errors
-    /// [`NodeError`] when there is no such index, it holds vectors of another length, or it cannot be read now.
-    async fn vector(
-        &self,
-        index: &str,
-        vector: Vec<f32>,
-        filter: Option<&Map<String, Value>>,
-        most: usize,
-    ) -> Result<Vec<Ranked>, NodeError>;
-
-    /// The chunks at these places, in any order; one that is gone meanwhile is left out.
-    ///
-    /// # Errors
-    /// [`NodeError`] when they cannot be read now.
-    async fn chunks(&self, index: &str, places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError>;
 }

@@ -14,6 +14,7 @@ use super::budget::Budget;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
 use super::ports::{Nowhere, Ports, StepRecord};
+use super::reads::PromptReads;
 use super::recorded::{Recorded, RecordedStep};
 use super::{Activity, Effect, Failure, RunInput, steps};
 use crate::Plan;
@@ -30,6 +31,8 @@ pub struct FilledInput {
     pub digest: [u8; 32],
     /// What it was given, without the secrets that the run has used.
     pub input: Value,
+    /// The prompts of the config that its templates have read, sorted.
+    pub prompts_read: Vec<String>,
 }
 
 /// Bytes of JSON after which inputs are left out.
@@ -134,11 +137,14 @@ impl Visit<'_> {
     ) -> Result<(), Failure> {
         // One at a time: each may be as large as the largest.
         let filling = refill.filling.acquire().await;
-        let Ok(input) = self.input().await else { return Ok(()) };
+        let reads = PromptReads::default();
+        let Ok(input) = self.input_noting(&reads).await else { return Ok(()) };
         let (digest, bytes) = crate::canonical::text_digest(&input);
         let is_theirs = refill.wanted.contains(&key) && rows.iter().any(|row| row.input_digest == digest);
         if is_theirs && refill.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= BYTES {
-            let found = FilledInput { node: key.0, visit: key.1, digest, input: input.clone() };
+            let (node, visit) = key;
+            let found =
+                FilledInput { node, visit, digest, input: input.clone(), prompts_read: reads.names() };
             refill.found.lock().push(found);
         }
         drop(filling);

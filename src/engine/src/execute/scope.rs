@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::frame::Frame;
+use super::reads::PromptReads;
 use crate::channel::Channel;
 use crate::limits::{LARGEST, size, too_large};
 use crate::template::functions::{date, ids};
@@ -149,23 +150,39 @@ fn live_prompts(config: &Map<String, Value>) -> Option<View> {
 
 /// `config.prompts`, whose texts are filled when they are read.
 #[derive(Debug)]
-struct Prompts {
+pub(super) struct Prompts {
     written: View,
     scope: View,
     /// Those that were read: however often a template reads one, it is filled once.
-    filled: Mutex<BTreeMap<String, View>>,
+    filled: Mutex<BTreeMap<String, Filled>>,
+}
+
+/// A prompt whose text is filled.
+#[derive(Debug, Clone)]
+struct Filled {
+    text: View,
+    /// The prompts that the text reads.
+    reads: Vec<String>,
 }
 
 impl Prompts {
-    fn fill(&self, name: &str, text: &str) -> View {
-        match fill(&Value::String(text.to_owned()), &self.scope) {
+    fn fill(&self, name: &str, text: &str) -> Filled {
+        let reads = PromptReads::default();
+        let text = match fill(&Value::String(text.to_owned()), &reads.recording(&self.scope)) {
             Ok(filled) => View::from(as_text(&filled)),
             // Used, it fails the node that uses it.
             Err(error) => {
                 let message = format!("the prompt '{name}': {}", error.message);
                 View::from(Error::new(ErrorKind::InvalidOperation, message))
             }
-        }
+        };
+        Filled { text, reads: reads.names() }
+    }
+
+    /// The prompts that the text of this one has read.
+    pub(super) fn read_by(&self, name: &View) -> Vec<String> {
+        let filled = self.filled.lock();
+        name.as_str().and_then(|name| filled.get(name)).map(|filled| filled.reads.clone()).unwrap_or_default()
     }
 }
 
@@ -187,7 +204,7 @@ impl Object for Prompts {
             self.filled.lock().insert(name.to_owned(), filled.clone());
             filled
         });
-        Some(overlay(&prompt, View::from_pairs([("text", filled)])))
+        Some(overlay(&prompt, View::from_pairs([("text", filled.text)])))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use models::{Message, ModelRequest, Part, Usage, cost};
-use parking_lot::Mutex;
 
 use crate::NodeError;
 
@@ -117,36 +116,6 @@ pub trait ModelBudget: Send + Sync {
 
     /// A call that has reserved has ended, and has used this.
     fn release(&self, expected: &Spending, used: &Spending);
-}
-
-/// What a call has reserved; released when it is dropped.
-pub(crate) struct ModelReservation<'a> {
-    pub(super) budget: &'a dyn ModelBudget,
-    pub(super) expected: Spending,
-    /// Until the endpoint has answered: what a call that is given up counts as.
-    pub(super) used: Spending,
-    /// What the attempt has used so far.
-    pub(super) sum: &'a Mutex<Spending>,
-}
-
-impl ModelReservation<'_> {
-    /// The call has ended with an answer of so many bytes.
-    pub(crate) fn answered(mut self, model: &str, usage: Option<Usage>, answer: usize) {
-        self.used = Spending::used(model, usage, &self.expected, answer);
-    }
-
-    /// The endpoint has not answered: nothing was used.
-    pub(crate) fn failed(mut self) {
-        self.used = Spending::default();
-    }
-}
-
-impl Drop for ModelReservation<'_> {
-    fn drop(&mut self) {
-        self.budget.release(&self.expected, &self.used);
-        let mut sum = self.sum.lock();
-        *sum = sum.plus(&self.used);
-    }
 }
 
 #[cfg(test)]

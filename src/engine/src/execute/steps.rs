@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -243,6 +244,7 @@ impl Execution<'_> {
                     failure_counts: false,
                     tolerated: self.frame.tolerated,
                     finished: None,
+                    model_calls: AtomicU32::new(0),
                 };
                 visit.run().await
             }

@@ -20,6 +20,7 @@ mod ports;
 mod prompts;
 mod random;
 mod refill;
+mod rehearsal;
 mod reply;
 mod resume;
 mod running;

@@ -60,3 +60,35 @@ async fn a_prompt_sees_the_results_so_far() {
     let world = World::new().config("prompts", json!({"p": {"text": text}}));
     assert_eq!(world.run(&plan(&graph)).await, Ok(json!("a and ab")));
 }
+
+#[tokio::test]
+async fn each_visit_records_the_prompts_that_it_reads() {
+    let each = json!({"name": "each", "type": "for_each", "items": ["greet", "plain"],
+                      "body": {"type": "template", "template": "{{ config.prompts[item].text }}"}});
+    let branch = "{% if inputs.name %}{{ config.prompts.plain.text }}{% else %}{{ config.prompts.greet.text }}{% endif %}";
+    let graph = graph(
+        json!([
+            template("none", "{{ inputs.desk }}"),
+            template("both", "{{ config.prompts.both.text }}"),
+            template("branch", branch),
+            template("bad", "{{ config.prompts.bad.text }}"),
+            each
+        ]),
+        json!([["START", "none"], ["none", "both"], ["both", "branch"], ["branch", "each"], ["each", "bad"]]),
+    );
+    let world = World::new().config("prompts", prompts()).inputs(json!({"name": "Ada", "desk": 3}));
+    world.run(&plan(&graph)).await.unwrap_err();
+    let rows = world.journal.rows.lock();
+    let read: Vec<String> =
+        rows.iter().map(|row| format!("{}: {}", row.node, row.prompts_read.join(" "))).collect();
+    let expected = [
+        "none: ",
+        "both: both greet",
+        "branch: plain",
+        "each[0]: greet",
+        "each[1]: plain",
+        "each: ",
+        "bad: bad",
+    ];
+    assert_eq!(read, expected);
+}

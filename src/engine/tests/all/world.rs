@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use engine::ports::{ModelBudget, Ports, Spending, StepOutcome, StepRecord};
+use engine::ports::{
+    ModelBudget, ModelObserver, Ports, Rehearsal, Spending, StepOutcome, StepRecord, WithinBudget,
+};
 use engine::{
     Activity, Cache, Life, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute, refill,
 };
@@ -45,6 +47,8 @@ pub(crate) struct World {
     pub(crate) lives: Vec<Life>,
     pub(crate) answers: Arc<MemoryAnswers>,
     pub(crate) activity: Arc<Activity>,
+    pub(crate) observer: Arc<dyn ModelObserver>,
+    pub(crate) rehearsal: Option<Arc<dyn Rehearsal>>,
     pub(crate) clock: ManualClock,
     pub(crate) inputs: Value,
     pub(crate) config: Map<String, Value>,
@@ -79,6 +83,8 @@ impl World {
             patch: None,
             answers: Arc::default(),
             activity: Arc::default(),
+            observer: Arc::new(WithinBudget(NoBudget)),
+            rehearsal: None,
             clock,
             inputs: json!({}),
             config: Map::new(),
@@ -196,6 +202,8 @@ impl World {
             cache: self.cache.clone(),
             answers: Arc::clone(&self.answers),
             activity: Arc::clone(&self.activity),
+            observer: Arc::clone(&self.observer),
+            rehearsal: self.rehearsal.clone(),
         }
     }
 
@@ -233,6 +241,8 @@ struct Parts {
     cache: Cache,
     answers: Arc<MemoryAnswers>,
     activity: Arc<Activity>,
+    observer: Arc<dyn ModelObserver>,
+    rehearsal: Option<Arc<dyn Rehearsal>>,
 }
 
 impl Parts {
@@ -243,7 +253,7 @@ impl Parts {
             clock,
             random,
             models: &self.models,
-            budget: &NoBudget,
+            observer: &*self.observer,
             sandbox: &self.sandbox,
             workflows: &self.workflows,
             credentials: &self.credentials,
@@ -252,6 +262,7 @@ impl Parts {
             attachments: &self.attachments,
             outbound: &self.outbound,
             cache: &self.cache,
+            rehearsal: self.rehearsal.as_deref(),
             answers: &*self.answers,
             activity: &self.activity,
         }

@@ -76,6 +76,9 @@ impl Node for Delay {
         let seconds = length(&input).ok_or_else(|| {
             NodeError::failed(format!("{input} is not a delay from 0 to {LONGEST} seconds"))
         })?;
+        if call.rehearses() {
+            return Ok(json!({"seconds": seconds}));
+        }
         let now = call.clock().now();
         let passed = (now - call.started_at).to_std().unwrap_or(Duration::ZERO);
         call.wait_until(now + Duration::from_secs_f64(seconds).saturating_sub(passed)).await;

@@ -142,6 +142,10 @@ impl Node for ForEach {
         self.body.node.streams()
     }
 
+    fn names_its_entries(&self) -> bool {
+        true
+    }
+
     fn repeats(&self) -> bool {
         true
     }

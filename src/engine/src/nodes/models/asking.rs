@@ -1,17 +1,15 @@
 //! What the nodes that ask a model have in common: their fields, the call, an answer that has to fit a schema, and what
 //! it cost.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Value, json};
 use wire::{ErrorCode, FieldError};
 
 use crate::NodeError;
 use crate::check::Check;
-use crate::execute::{Call, Failure, Spending};
+use crate::execute::{Call, Failure};
 use crate::graph::fields::Fields;
 use crate::nodes::models::files::{self, Unseen};
 use crate::nodes::models::target::{self, Chosen, Target};
@@ -151,28 +149,13 @@ impl Asking<'_> {
         loop {
             // An endpoint may repeat the key that it was sent.
             let masked = stream.then(|| Masked::new(call, call.redactor()));
-            let no_pieces: &dyn Pieces = &NoPieces;
-            let pieces = Counted::new(masked.as_ref().map_or(no_pieces, |masked| masked));
-            let reserved =
-                call.reserve(&self.chosen.name, Spending::expected(&self.chosen.name, &request)).await?;
-            let answered = provider.call(&request, &pieces).await;
-            let streamed = pieces.bytes();
+            let pieces: &dyn Pieces = masked.as_ref().map_or(&NoPieces, |masked| masked);
+            let answered = call.ask_model(self.chosen.asked(&*provider), &request, pieces).await;
             // Of an answer that breaks off too.
             if let Some(masked) = masked {
                 masked.finish().await;
             }
-            let answer = match answered {
-                Ok(answer) => answer,
-                Err(error) => {
-                    match streamed {
-                        0 => reserved.failed(),
-                        // What breaks off was paid for.
-                        streamed => reserved.answered(&self.chosen.name, None, streamed),
-                    }
-                    return Err(NodeError::from(error).into());
-                }
-            };
-            reserved.answered(&self.chosen.name, answer.usage, bytes_of(&answer));
+            let answer = answered?;
             spent.add(&self.chosen.name, answer.usage);
             call.note_usage(spent.written());
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
@@ -201,36 +184,6 @@ impl Asking<'_> {
             request.idempotency_key = Some(format!("{key}-repair-{}", self.repair.saturating_sub(left)));
         }
     }
-}
-
-/// Counts the text of an answer as it comes.
-struct Counted<'a> {
-    pieces: &'a dyn Pieces,
-    bytes: AtomicUsize,
-}
-
-impl<'a> Counted<'a> {
-    fn new(pieces: &'a dyn Pieces) -> Self {
-        Self { pieces, bytes: AtomicUsize::new(0) }
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-}
-
-#[async_trait]
-impl Pieces for Counted<'_> {
-    async fn piece(&self, text: &str) {
-        self.bytes.fetch_add(text.len(), Ordering::Relaxed);
-        self.pieces.piece(text).await;
-    }
-}
-
-/// Bytes that a model has written.
-fn bytes_of(answer: &ModelAnswer) -> usize {
-    let calls = answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.to_string().len());
-    answer.text.len() + calls.sum::<usize>()
 }
 
 /// The JSON of an answer, or all that is wrong with it.

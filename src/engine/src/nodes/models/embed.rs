@@ -10,7 +10,7 @@ use wire::FieldError;
 use crate::NodeError;
 use crate::channel::kind;
 use crate::check::Check;
-use crate::execute::{Call, Effect, Failure, Node, NodeType, Spending};
+use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::value_field;
@@ -128,16 +128,7 @@ impl Node for Embed {
                 dimensions: self.dimensions,
                 idempotency_key: Some(format!("{}-{number}", call.idempotency_key())),
             };
-            let reserved =
-                call.reserve(&chosen.name, Spending::expected_of_texts(&chosen.name, texts)).await?;
-            let made = match provider.embed(&request).await {
-                Ok(made) => made,
-                Err(error) => {
-                    reserved.failed();
-                    return Err(NodeError::from(error).into());
-                }
-            };
-            reserved.answered(&chosen.name, made.usage, 0);
+            let made = call.embed_texts(chosen.asked(&*provider), &request).await?;
             spent.add(&chosen.name, made.usage);
             call.note_usage(spent.written());
             vectors.extend(made.vectors);

@@ -10,7 +10,7 @@ use wire::FieldError;
 use crate::NodeError;
 use crate::check::Check;
 use crate::credentials::fill_fields;
-use crate::execute::Call;
+use crate::execute::{AskedModel, Call};
 use crate::graph::fields::Fields;
 use crate::nodes::fields::text_field;
 use crate::outbound;
@@ -104,6 +104,11 @@ impl Chosen {
         let mut input = Map::from_iter([("model".to_owned(), json!(self.name))]);
         input.extend(self.endpoint.clone().map(|endpoint| ("endpoint".to_owned(), endpoint)));
         input
+    }
+
+    /// It with its provider, as a call names it.
+    pub(crate) fn asked<'a>(&'a self, provider: &'a dyn Model) -> AskedModel<'a> {
+        (&self.name, self.endpoint.as_ref(), provider)
     }
 
     /// Whom to ask, and for which model. The vault is asked each time: a key that was rotated counts from then on.

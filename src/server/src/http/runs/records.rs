@@ -105,6 +105,7 @@ pub(super) fn step(row: StoredStep) -> TraceStep {
         finished_at: row.finished_at.map(time),
         input_digest: hex::encode(row.input_digest),
         input: Value::Null,
+        prompts_read: None,
         result: value(row.result.as_deref()),
         error: row.error.as_deref().and_then(problem),
     }

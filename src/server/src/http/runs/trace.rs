@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Path};
 use engine::FilledInput;
-use serde_json::Value;
 use store::StepPlace;
 use wire::{InterruptedAttempt, Trace, TraceStep};
 
@@ -62,16 +61,15 @@ pub(super) async fn trace(
 
 /// Gives each attempt what it was given, by its digest.
 fn give(steps: &mut [TraceStep], inputs: Vec<FilledInput>) {
-    let inputs: HashMap<(String, u32), (String, Value)> = inputs
-        .into_iter()
-        .map(|found| ((found.node, found.visit), (hex::encode(found.digest), found.input)))
-        .collect();
+    let inputs: HashMap<(String, u32), FilledInput> =
+        inputs.into_iter().map(|found| ((found.node.clone(), found.visit), found)).collect();
     for step in steps {
         let visit = u32::try_from(step.visit).unwrap_or_default();
-        if let Some((digest, input)) = inputs.get(&(step.node.clone(), visit))
-            && *digest == step.input_digest
+        if let Some(found) = inputs.get(&(step.node.clone(), visit))
+            && hex::encode(found.digest) == step.input_digest
         {
-            step.input = input.clone();
+            step.input = found.input.clone();
+            step.prompts_read = Some(found.prompts_read.clone());
         }
     }
 }

@@ -194,6 +194,7 @@ pub(super) fn trace() -> Result<String> {
         finished_at: Some(LATER.into()),
         input_digest: "5a1e…".into(),
         input: json!({"text": "It is on its way."}),
+        prompts_read: Some(vec!["tone".into()]),
         result: json!({"text": "It is on its way."}),
         error: None,
     };

@@ -1,0 +1,160 @@
+//! What stands around every call of a model that a run makes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use models::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces, Usage};
+use parking_lot::Mutex;
+
+use super::spending::{ModelBudget, Spending};
+use crate::NodeError;
+
+/// A call of a model that a node is about to make.
+#[derive(Clone, Copy)]
+pub struct ModelCall<'a> {
+    /// The node, as in [`StepRecord::node`](super::ports::StepRecord::node).
+    pub node: &'a str,
+    /// Which visit, from 1.
+    pub visit: u32,
+    /// How many calls the visit has made before, in all of its attempts.
+    pub ordinal: u32,
+    /// `<provider>/<model>`.
+    pub model: &'a str,
+    /// The endpoint that the graph names, JSON without secrets; `None`: the operator's.
+    pub endpoint: Option<&'a serde_json::Value>,
+    /// The provider.
+    pub provider: &'a dyn Model,
+    /// What the attempt has used so far.
+    pub(super) sum: &'a Mutex<Spending>,
+}
+
+impl ModelCall<'_> {
+    /// Adds to what the attempt has used.
+    pub fn spend(&self, used: &Spending) {
+        let mut sum = self.sum.lock();
+        *sum = sum.plus(used);
+    }
+}
+
+/// Stands around every call of a model: sends it, or answers it otherwise.
+#[async_trait]
+pub trait ModelObserver: Send + Sync {
+    /// Makes a call; the text of the answer goes to `pieces` as it comes. Dropping the future ends the call.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the endpoint fails, or a limit does not allow the call; pieces may have been handed over before.
+    async fn call(
+        &self,
+        call: ModelCall<'_>,
+        request: &ModelRequest,
+        pieces: &dyn Pieces,
+    ) -> Result<ModelAnswer, NodeError>;
+
+    /// Makes vectors of texts.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    async fn embed(&self, call: ModelCall<'_>, request: &EmbedRequest) -> Result<Embeddings, NodeError>;
+}
+
+/// Sends every call that its budget allows.
+pub struct WithinBudget<B>(pub B);
+
+#[async_trait]
+impl<B: ModelBudget> ModelObserver for WithinBudget<B> {
+    async fn call(
+        &self,
+        call: ModelCall<'_>,
+        request: &ModelRequest,
+        pieces: &dyn Pieces,
+    ) -> Result<ModelAnswer, NodeError> {
+        let expected = Spending::expected(call.model, request);
+        let reservation = Reservation::new(&self.0, call, expected).await?;
+        let counted = Counted { pieces, bytes: AtomicUsize::new(0) };
+        match call.provider.call(request, &counted).await {
+            Ok(answer) => {
+                reservation.answered(answer.usage, bytes_of(&answer));
+                Ok(answer)
+            }
+            Err(error) => Err(match counted.bytes.into_inner() {
+                0 => reservation.failed(error),
+                // An answer that breaks off was paid for.
+                streamed => {
+                    reservation.answered(None, streamed);
+                    error.into()
+                }
+            }),
+        }
+    }
+
+    async fn embed(&self, call: ModelCall<'_>, request: &EmbedRequest) -> Result<Embeddings, NodeError> {
+        let expected = Spending::expected_of_texts(call.model, &request.texts);
+        let reservation = Reservation::new(&self.0, call, expected).await?;
+        match call.provider.embed(request).await {
+            Ok(made) => {
+                reservation.answered(made.usage, 0);
+                Ok(made)
+            }
+            Err(error) => Err(reservation.failed(error)),
+        }
+    }
+}
+
+/// What a call has reserved; released when it is dropped.
+struct Reservation<'a> {
+    budget: &'a dyn ModelBudget,
+    call: ModelCall<'a>,
+    expected: Spending,
+    /// Until the endpoint has answered: what a call that is given up counts as.
+    used: Spending,
+}
+
+impl<'a> Reservation<'a> {
+    async fn new(
+        budget: &'a dyn ModelBudget,
+        call: ModelCall<'a>,
+        expected: Spending,
+    ) -> Result<Self, NodeError> {
+        budget.reserve(&expected).await?;
+        let used = Spending::of(call.model, expected.input_tokens, 0);
+        Ok(Self { budget, call, expected, used })
+    }
+
+    /// The call has ended with an answer of so many bytes.
+    fn answered(mut self, usage: Option<Usage>, answer: usize) {
+        self.used = Spending::used(self.call.model, usage, &self.expected, answer);
+    }
+
+    /// The endpoint has not answered: nothing was used.
+    fn failed(mut self, error: ModelError) -> NodeError {
+        self.used = Spending::default();
+        error.into()
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.budget.release(&self.expected, &self.used);
+        self.call.spend(&self.used);
+    }
+}
+
+/// Counts the text of an answer as it comes.
+struct Counted<'a> {
+    pieces: &'a dyn Pieces,
+    bytes: AtomicUsize,
+}
+
+#[async_trait]
+impl Pieces for Counted<'_> {
+    async fn piece(&self, text: &str) {
+        self.bytes.fetch_add(text.len(), Ordering::Relaxed);
+        self.pieces.piece(text).await;
+    }
+}
+
+/// Bytes that a model has written.
+fn bytes_of(answer: &ModelAnswer) -> usize {
+    let calls = answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.to_string().len());
+    answer.text.len() + calls.sum::<usize>()
+}

@@ -1,0 +1,125 @@
+//! Results that stand in for executions, delays that end at once, and what stands around calls of models.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use engine::NodeError;
+use engine::ports::{ModelCall, ModelObserver, Rehearsal};
+use models::{EmbedRequest, Embeddings, ModelAnswer, ModelRequest, Pieces};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::ports::{alone, delay, graph, plan, template};
+use crate::world::World;
+
+/// Results by path and visit.
+struct Results(Vec<(&'static str, u32, Value)>);
+
+impl Rehearsal for Results {
+    fn mock(&self, node: &str, visit: u32) -> Option<Value> {
+        let found = self.0.iter().find(|(path, number, _)| *path == node && *number == visit);
+        found.map(|(_, _, result)| result.clone())
+    }
+}
+
+fn rehearsing(results: Vec<(&'static str, u32, Value)>) -> World {
+    World { rehearsal: Some(Arc::new(Results(results))), ..World::new() }
+}
+
+#[tokio::test]
+async fn a_result_stands_in_for_an_execution() {
+    let send =
+        json!({"name": "send", "type": "http_request", "method": "POST", "url": "http://127.0.0.1:1/"});
+    let mut graph = graph(
+        json!([send, template("after", "{{ results.send.status }}")]),
+        json!([["START", "send"], ["send", "after"]]),
+    );
+    graph["output"] = json!("{{ results.after.text }}");
+    let world = rehearsing(vec![("send", 1, json!({"status": 201}))]);
+    assert_eq!(world.run(&plan(&graph)).await.unwrap(), "201");
+    assert_eq!(world.journal.lines(), ["1 send.1 succeeded", "2 after.1 succeeded"]);
+}
+
+#[tokio::test]
+async fn the_entries_of_a_loop_have_results_and_the_loop_has_not() {
+    let each = json!({"name": "each", "type": "for_each", "items": ["a", "b"],
+                      "body": {"type": "template", "template": "{{ item }}"}});
+    let world = rehearsing(vec![("each", 1, json!("never")), ("each[1]", 1, json!({"text": "given"}))]);
+    let done = world.run(&plan(&alone(&each))).await.unwrap();
+    assert_eq!(done["items"], json!([{"text": "a"}, {"text": "given"}]));
+}
+
+#[tokio::test]
+async fn text_of_a_given_result_is_said() {
+    let say = json!({"name": "say", "type": "llm", "model": "test/m", "user": "hi", "stream": true});
+    let world = rehearsing(vec![("say", 1, json!({"text": "Given."}))]).in_a_chat();
+    world.run(&plan(&alone(&say))).await.unwrap();
+    assert_eq!(world.sink.text(), "Given.");
+    assert!(world.model.requests.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_delay_ends_at_once() {
+    let world = rehearsing(Vec::new());
+    let begun = world.begin(&plan(&alone(&delay("wait", 3_600))));
+    // The clock stands still.
+    assert_eq!(begun.end().await.unwrap(), json!({"seconds": 3_600.0}));
+}
+
+/// Answers itself and remembers who asked.
+#[derive(Default)]
+struct Answering(Mutex<Vec<String>>);
+
+#[async_trait]
+impl ModelObserver for Answering {
+    async fn call(
+        &self,
+        call: ModelCall<'_>,
+        request: &ModelRequest,
+        pieces: &dyn Pieces,
+    ) -> Result<ModelAnswer, NodeError> {
+        let asked = {
+            let mut asked = self.0.lock();
+            let messages = request.messages.len();
+            asked.push(format!("{}.{} {} {} {messages}", call.node, call.visit, call.ordinal, call.model));
+            asked.len()
+        };
+        let text = match asked {
+            4 => "{\"n\": 1}",
+            _ => "no JSON",
+        };
+        pieces.piece(text).await;
+        Ok(ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() })
+    }
+
+    async fn embed(&self, call: ModelCall<'_>, request: &EmbedRequest) -> Result<Embeddings, NodeError> {
+        self.0.lock().push(format!("{} {} {}", call.node, call.ordinal, request.texts.len()));
+        let vectors = vec![vec![0.0]; request.texts.len()];
+        Ok(Embeddings { vectors, ..Embeddings::default() })
+    }
+}
+
+#[tokio::test]
+async fn calls_of_a_visit_are_numbered_over_its_attempts() {
+    let ask = json!({"name": "ask", "type": "llm", "model": "test/m", "user": "hi", "retry": {"max_attempts": 2},
+                     "response_schema": {"type": "object", "required": ["n"]}});
+    let observer = Arc::new(Answering::default());
+    let world = World { observer: Arc::<Answering>::clone(&observer), ..World::new() };
+    let done = world.run(&plan(&alone(&ask))).await.unwrap();
+    assert_eq!(done["json"], json!({"n": 1}));
+    // The first attempt asks twice, as its answer does not fit, and fails; so does the second.
+    let expected = ["ask.1 0 test/m 1", "ask.1 1 test/m 3", "ask.1 2 test/m 1", "ask.1 3 test/m 3"];
+    assert_eq!(*observer.0.lock(), expected);
+    assert!(world.model.requests.lock().is_empty(), "the observer has answered");
+}
+
+#[tokio::test]
+async fn texts_go_through_the_observer_too() {
+    let texts: Vec<String> = (0..150).map(|n| n.to_string()).collect();
+    let embed = json!({"name": "embed", "type": "embed", "model": "test/m", "input": texts});
+    let observer = Arc::new(Answering::default());
+    let world = World { observer: Arc::<Answering>::clone(&observer), ..World::new() };
+    let done = world.run(&plan(&alone(&embed))).await.unwrap();
+    assert_eq!(done["vectors"].as_array().unwrap().len(), 150);
+    assert_eq!(*observer.0.lock(), ["embed 0 100", "embed 1 50"]);
+}
