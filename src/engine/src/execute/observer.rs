@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use models::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces, Usage};
+use models::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 use parking_lot::Mutex;
 
 use super::spending::{ModelBudget, Spending};
@@ -73,14 +73,14 @@ impl<B: ModelBudget> ModelObserver for WithinBudget<B> {
         let counted = Counted { pieces, bytes: AtomicUsize::new(0) };
         match call.provider.call(request, &counted).await {
             Ok(answer) => {
-                reservation.answered(answer.usage, bytes_of(&answer));
+                reservation.used(|model, expected| Spending::answered(model, &answer, expected));
                 Ok(answer)
             }
             Err(error) => Err(match counted.bytes.into_inner() {
                 0 => reservation.failed(error),
                 // An answer that breaks off was paid for.
                 streamed => {
-                    reservation.answered(None, streamed);
+                    reservation.used(|model, expected| Spending::used(model, None, expected, streamed));
                     error.into()
                 }
             }),
@@ -92,7 +92,7 @@ impl<B: ModelBudget> ModelObserver for WithinBudget<B> {
         let reservation = Reservation::new(&self.0, call, expected).await?;
         match call.provider.embed(request).await {
             Ok(made) => {
-                reservation.answered(made.usage, 0);
+                reservation.used(|model, expected| Spending::used(model, made.usage, expected, 0));
                 Ok(made)
             }
             Err(error) => Err(reservation.failed(error)),
@@ -120,9 +120,9 @@ impl<'a> Reservation<'a> {
         Ok(Self { budget, call, expected, used })
     }
 
-    /// The call has ended with an answer of so many bytes.
-    fn answered(mut self, usage: Option<Usage>, answer: usize) {
-        self.used = Spending::used(self.call.model, usage, &self.expected, answer);
+    /// The endpoint has answered.
+    fn used(mut self, used: impl FnOnce(&str, &Spending) -> Spending) {
+        self.used = used(self.call.model, &self.expected);
     }
 
     /// The endpoint has not answered: nothing was used.
@@ -151,10 +151,4 @@ impl Pieces for Counted<'_> {
         self.bytes.fetch_add(text.len(), Ordering::Relaxed);
         self.pieces.piece(text).await;
     }
-}
-
-/// Bytes that a model has written.
-fn bytes_of(answer: &ModelAnswer) -> usize {
-    let calls = answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.to_string().len());
-    answer.text.len() + calls.sum::<usize>()
 }

@@ -1,7 +1,7 @@
 //! What models use, and limits of it.
 
 use async_trait::async_trait;
-use models::{Message, ModelRequest, Part, Usage, cost};
+use models::{Message, ModelAnswer, ModelRequest, Part, Usage, cost};
 
 use crate::NodeError;
 
@@ -56,7 +56,8 @@ impl Spending {
     }
 
     /// What embedding these texts may use.
-    pub(crate) fn expected_of_texts(model: &str, texts: &[String]) -> Self {
+    #[must_use]
+    pub fn expected_of_texts(model: &str, texts: &[String]) -> Self {
         Self::of(model, tokens_of(texts.iter().map(String::len).sum()), 0)
     }
 
@@ -72,6 +73,13 @@ impl Spending {
             },
             None => Self::of(model, expected.input_tokens, tokens_of(answer)),
         }
+    }
+
+    /// What a call has used that was answered.
+    #[must_use]
+    pub fn answered(model: &str, answer: &ModelAnswer, expected: &Self) -> Self {
+        let calls = answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.to_string().len());
+        Self::used(model, answer.usage, expected, answer.text.len() + calls.sum::<usize>())
     }
 
     /// One call with so many tokens.

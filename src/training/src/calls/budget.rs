@@ -1,0 +1,115 @@
+//! The budget of a run: what a call may use is reserved before it is sent. Pure.
+
+use super::usage::Amount;
+
+/// Limits of a run; `None`: no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BudgetLimits {
+    /// Requests to any model.
+    pub max_llm_calls: Option<u64>,
+    /// Tokens, input and output.
+    pub max_tokens: Option<u64>,
+    /// Money, in nanodollars.
+    pub max_cost: Option<u64>,
+}
+
+/// A limit does not allow the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the budget of the run is spent: {limit}")]
+pub struct Exhausted {
+    /// Which limit, as the request names it.
+    pub limit: &'static str,
+}
+
+/// What a run has used and reserved.
+#[derive(Debug, Clone, Default)]
+pub struct Budget {
+    limits: BudgetLimits,
+    used: Amount,
+    reserved: Amount,
+}
+
+impl Budget {
+    /// Of a run that has used this before.
+    #[must_use]
+    pub fn new(limits: BudgetLimits, used: Amount) -> Self {
+        Self { limits, used, reserved: Amount::default() }
+    }
+
+    /// Reserves what a request may use; [`Self::settle`] follows.
+    ///
+    /// # Errors
+    /// [`Exhausted`] if used, reserved and expected together exceed a limit; nothing is reserved then.
+    pub fn reserve(&mut self, expected: &Amount) -> Result<(), Exhausted> {
+        let all = self.used.plus(&self.reserved).plus(expected);
+        let limits = [
+            ("max_llm_calls", self.limits.max_llm_calls, all.calls),
+            ("max_tokens", self.limits.max_tokens, all.tokens()),
+            ("max_cost", self.limits.max_cost, all.nanodollars),
+        ];
+        let reached =
+            limits.into_iter().find(|(_, limit, amount)| limit.is_some_and(|limit| *amount > limit));
+        if let Some((limit, _, _)) = reached {
+            return Err(Exhausted { limit });
+        }
+        self.reserved = self.reserved.plus(expected);
+        Ok(())
+    }
+
+    /// A request that had reserved has ended, and has used this.
+    pub fn settle(&mut self, expected: &Amount, used: &Amount) {
+        self.reserved = self.reserved.minus(expected);
+        self.used = self.used.plus(used);
+    }
+
+    /// What was used.
+    #[must_use]
+    pub const fn used(&self) -> &Amount {
+        &self.used
+    }
+
+    /// Whether so many requests, each of at most this, are within the limits, whatever is reserved now.
+    #[must_use]
+    pub fn covers(&self, count: u64, each: &Amount) -> bool {
+        let expected = Amount {
+            calls: each.calls.saturating_mul(count),
+            input_tokens: each.input_tokens.saturating_mul(count),
+            output_tokens: each.output_tokens.saturating_mul(count),
+            nanodollars: each.nanodollars.saturating_mul(count),
+        };
+        self.clone().reserve(&expected).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(tokens: u64, nanodollars: u64) -> Amount {
+        Amount { calls: 1, input_tokens: tokens, output_tokens: 0, nanodollars }
+    }
+
+    #[test]
+    fn each_limit_counts_what_is_reserved() {
+        let limits = BudgetLimits { max_llm_calls: Some(3), max_tokens: Some(100), max_cost: Some(50) };
+        let mut budget = Budget::new(limits, call(10, 5));
+        assert_eq!(budget.reserve(&call(91, 0)), Err(Exhausted { limit: "max_tokens" }));
+        assert_eq!(budget.reserve(&call(0, 46)), Err(Exhausted { limit: "max_cost" }));
+        assert_eq!(budget.reserve(&call(90, 45)), Ok(()));
+        assert_eq!(budget.reserve(&call(0, 0)), Ok(()), "a limit may be reached");
+        assert_eq!(budget.reserve(&call(0, 0)), Err(Exhausted { limit: "max_llm_calls" }));
+    }
+
+    #[test]
+    fn what_was_not_used_is_returned() {
+        let mut budget =
+            Budget::new(BudgetLimits { max_tokens: Some(100), ..BudgetLimits::default() }, Amount::default());
+        assert!(!budget.covers(2, &call(51, 0)) && budget.covers(2, &call(50, 0)));
+        budget.reserve(&call(100, 0)).unwrap();
+        budget.settle(&call(100, 0), &call(20, 0));
+        assert_eq!(budget.used(), &call(20, 0));
+        assert_eq!(budget.reserve(&call(80, 0)), Ok(()));
+        budget.settle(&call(80, 0), &Amount::default());
+        assert_eq!(budget.used().tokens(), 20, "a request that was not sent");
+    }
+}

@@ -1,0 +1,78 @@
+//! The endpoints that the runs of an instance call, each with its own pace.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::ports::ModelCall;
+use kernel::Clock;
+use models::PRACTICE;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::pace::{Pace, Turn};
+
+/// All endpoints of an instance. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Endpoints {
+    known: Arc<Mutex<HashMap<String, Arc<Endpoint>>>>,
+}
+
+impl Endpoints {
+    /// The endpoint of a call; `None` for the built-in model, which has no limit.
+    pub(super) fn of(&self, call: &ModelCall<'_>) -> Option<Arc<Endpoint>> {
+        let provider = call.model.split_once('/').map_or(call.model, |(provider, _)| provider);
+        if provider == PRACTICE {
+            return None;
+        }
+        let own = call.endpoint.map(ToString::to_string).unwrap_or_default();
+        Some(Arc::clone(self.known.lock().entry(format!("{provider} {own}")).or_default()))
+    }
+}
+
+/// One endpoint.
+#[derive(Debug, Default)]
+pub(super) struct Endpoint {
+    pace: Mutex<Pace>,
+    changed: Notify,
+}
+
+impl Endpoint {
+    /// Waits until a request may be sent.
+    pub(super) async fn enter(self: Arc<Self>, clock: &dyn Clock) -> Place {
+        loop {
+            let now = clock.monotonic();
+            let turn = self.pace.lock().begin(now);
+            match turn {
+                Turn::Now => return Place(self),
+                Turn::At(time) => clock.sleep(time.saturating_sub(now)).await,
+                Turn::Later => self.changed.notified().await,
+            }
+        }
+    }
+}
+
+/// A request in flight.
+#[derive(Debug)]
+pub(super) struct Place(Arc<Endpoint>);
+
+impl Place {
+    /// The endpoint has answered.
+    pub(super) fn answered(&self) {
+        self.0.pace.lock().answered();
+    }
+
+    /// The endpoint has refused the request because there are too many. Returns how long there were only refusals.
+    pub(super) fn refused(&self, now: Duration, retry_after: Option<Duration>) -> Duration {
+        let mut pace = self.0.pace.lock();
+        pace.refused(now, retry_after);
+        pace.refused_for(now)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.pace.lock().end();
+        self.0.changed.notify_one();
+    }
+}

@@ -1,0 +1,87 @@
+//! The calls that a run has recorded: an equal request is answered from here, also after a crash.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use models::{Embeddings, ModelAnswer};
+use parking_lot::Mutex;
+use tokio::sync::Mutex as Turn;
+
+use super::key::CallKey;
+use super::usage::{Amount, Role};
+
+/// What an endpoint has answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// A text, or calls of tools.
+    Answer(ModelAnswer),
+    /// Vectors.
+    Embeddings(Embeddings),
+}
+
+/// A call that was answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedCall {
+    /// By which it is found.
+    pub key: CallKey,
+    /// For what it was made.
+    pub role: Role,
+    /// `<provider>/<model>`.
+    pub model: String,
+    /// What came.
+    pub reply: Reply,
+    /// What all of its requests have used.
+    pub used: Amount,
+    /// Whether the endpoint did not count tokens.
+    pub estimated: bool,
+    /// Requests that were sent; 0 if an earlier run has the answer.
+    pub attempts: u32,
+    /// From the first request to the answer.
+    pub duration: Duration,
+}
+
+/// Takes the calls of a run that were answered.
+pub trait CallSink: Send + Sync {
+    /// Hands a call over. Nothing waits until it is durable; the case's result is committed after it.
+    fn record(&self, call: &RecordedCall);
+}
+
+/// The recorded calls of one run, and which are in flight.
+pub struct CallJournal {
+    answered: Mutex<HashMap<CallKey, Arc<RecordedCall>>>,
+    /// A turn for each key: of equal requests at the same time one is sent.
+    turns: Mutex<HashMap<CallKey, Arc<Turn<()>>>>,
+    sink: Box<dyn CallSink>,
+}
+
+impl CallJournal {
+    /// Of a run that has recorded these calls before.
+    #[must_use]
+    pub fn new(recorded: Vec<RecordedCall>, sink: Box<dyn CallSink>) -> Self {
+        let answered = recorded.into_iter().map(|call| (call.key, Arc::new(call))).collect();
+        Self { answered: Mutex::new(answered), turns: Mutex::default(), sink }
+    }
+
+    pub(super) fn find(&self, key: &CallKey) -> Option<Arc<RecordedCall>> {
+        self.answered.lock().get(key).cloned()
+    }
+
+    /// The turn of a key; those who wait for it find the answer of the first one.
+    pub(super) fn turn(&self, key: CallKey) -> Arc<Turn<()>> {
+        Arc::clone(self.turns.lock().entry(key).or_default())
+    }
+
+    /// The call was given up: a later one sends its own request.
+    pub(super) fn forget(&self, key: &CallKey) {
+        self.turns.lock().remove(key);
+    }
+
+    pub(super) fn record(&self, call: RecordedCall) -> Arc<RecordedCall> {
+        self.sink.record(&call);
+        let call = Arc::new(call);
+        self.answered.lock().insert(call.key, Arc::clone(&call));
+        self.turns.lock().remove(&call.key);
+        call
+    }
+}

@@ -1,0 +1,17 @@
+//! Every call of a model that a training makes: its seed, its key, its budget, its permit, its record.
+
+mod budget;
+mod endpoint;
+mod journal;
+mod key;
+mod observer;
+mod pace;
+mod usage;
+mod waiting;
+
+pub use budget::{Budget, BudgetLimits, Exhausted};
+pub use endpoint::Endpoints;
+pub use journal::{CallJournal, CallSink, RecordedCall, Reply};
+pub use key::CallKey;
+pub use observer::{CallScope, CallSettings, Calls};
+pub use usage::{Amount, CallUsage, Role, RoleCalls, dollars, nanodollars};

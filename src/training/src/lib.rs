@@ -1,0 +1,14 @@
+//! What a training decides: which calls it makes, what a case may do, what its results are worth.
+//!
+//! Nothing here knows HTTP, SQL or actors: what a case needs from outside is a port of the engine.
+
+pub mod calls;
+mod case;
+mod mocks;
+mod policy;
+mod runner;
+
+pub use case::Case;
+pub use mocks::Mocks;
+pub use policy::{Reach, reach};
+pub use runner::{CaseError, CaseRun, CaseSettings, CaseStep, run_case};

@@ -1,0 +1,120 @@
+//! Results that stand in for executions of nodes in a case.
+
+use engine::ports::Rehearsal;
+use serde_json::{Map, Value};
+
+/// The member of a mock that lists one result for each visit.
+const VISITS: &str = "$visits";
+
+/// Results of nodes by their names; those of the case before those of the request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mocks<'a> {
+    /// `metadata.mocks` of the case.
+    pub case: Option<&'a Map<String, Value>>,
+    /// `mocks` of the request.
+    pub request: Option<&'a Map<String, Value>>,
+}
+
+impl Rehearsal for Mocks<'_> {
+    fn mock(&self, node: &str, visit: u32) -> Option<Value> {
+        let names = names_of(node);
+        let maps = [self.case, self.request].into_iter().flatten();
+        let found = maps.flat_map(|mocks| names.iter().filter_map(|name| mocks.get(name.as_str()))).next()?;
+        match found.get(VISITS).and_then(Value::as_array) {
+            Some(results) => results.get(usize::try_from(visit).ok()?.checked_sub(1)?).cloned(),
+            None => Some(found.clone()),
+        }
+    }
+}
+
+/// The names of a node of the journal in a mock, the most exact first: `each[3]` and `each`, `agent.tool` for `agent[0].tool[1]`. Marks of
+/// visits and attempts (`#2`, `~2`) are not part of a name.
+fn names_of(path: &str) -> Vec<String> {
+    let exact: Vec<String> = path.split('/').map(segment).collect();
+    let exact = exact.join("/");
+    let every = without_numbers(&exact);
+    if every == exact { vec![exact] } else { vec![exact, every] }
+}
+
+/// The name of one part of a path. The number of an agent's step and that of a tool's call in it are not part of a name.
+fn segment(text: &str) -> String {
+    let text = without_marks(text);
+    if text.contains("].") { without_numbers(&text) } else { text }
+}
+
+fn without_marks(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut is_mark = false;
+    for letter in text.chars() {
+        is_mark = matches!(letter, '#' | '~') || is_mark && letter.is_ascii_digit();
+        if !is_mark {
+            kept.push(letter);
+        }
+    }
+    kept
+}
+
+/// Without `[…]`.
+fn without_numbers(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut is_inside = false;
+    for letter in text.chars() {
+        match letter {
+            '[' => is_inside = true,
+            ']' => is_inside = false,
+            letter if !is_inside => kept.push(letter),
+            _ => {}
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn a_node_of_the_journal_has_names() {
+        for (path, names) in [
+            ("send", &["send"][..]),
+            ("outer/inner", &["outer/inner"]),
+            ("outer#2~3/inner", &["outer/inner"]),
+            ("each[3]", &["each[3]", "each"]),
+            ("each~2[3]", &["each[3]", "each"]),
+            ("each[3]/send", &["each[3]/send", "each/send"]),
+            ("help[0].weather[1]", &["help.weather"]),
+            ("outer/help#2[4].weather[1]/send", &["outer/help.weather/send"]),
+        ] {
+            assert_eq!(names_of(path), names, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_case_has_precedence_and_the_exact_name_too() {
+        let (case, request) = (
+            map(json!({"each": "case", "once": {"$visits": [1, null]}})),
+            map(json!({"each[1]": "request", "each": "all", "other": 2})),
+        );
+        let mocks = Mocks { case: Some(&case), request: Some(&request) };
+        assert_eq!(mocks.mock("each[1]", 1), Some(json!("case")));
+        let mocks = Mocks { case: None, ..mocks };
+        assert_eq!(mocks.mock("each[1]", 1), Some(json!("request")));
+        assert_eq!(mocks.mock("each[2]", 1), Some(json!("all")));
+        assert_eq!((mocks.mock("other", 7), mocks.mock("nothing", 1)), (Some(json!(2)), None));
+    }
+
+    #[test]
+    fn each_visit_may_have_its_own_result() {
+        let case = map(json!({"once": {"$visits": [1, null]}}));
+        let mocks = Mocks { case: Some(&case), request: None };
+        assert_eq!((mocks.mock("once", 1), mocks.mock("once", 2)), (Some(json!(1)), Some(Value::Null)));
+        // A visit without a result is executed; a graph with effects is refused unless every visit has one.
+        assert_eq!(mocks.mock("once", 3), None);
+    }
+}

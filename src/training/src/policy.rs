@@ -1,0 +1,134 @@
+//! What the nodes of a graph may do in a case: nothing is sent, unless the request wants that.
+
+use engine::{Effect, NodeEffect, Reference, effects};
+use serde_json::Value;
+use wire::FieldError;
+
+/// Most workflows inside one another.
+const DEPTH: usize = 16;
+
+/// What a graph reaches outside, with those of its workflows.
+#[derive(Debug, Default)]
+pub struct Reach {
+    /// A problem `outbound_node` for each node that would send something.
+    pub problems: Vec<FieldError>,
+    /// Nodes that read what may change meanwhile, by their names in traces.
+    pub reads: Vec<String>,
+}
+
+/// Which nodes of a graph send or read something outside.
+///
+/// `base`: where the graph stands in the request, as a JSON pointer. `pinned`: the graph of a workflow as the training uses it. `mocked`:
+/// whether a node has a result in every case.
+pub fn reach<'a>(
+    graph: &Value,
+    base: &str,
+    pinned: &dyn Fn(&Reference) -> Option<&'a Value>,
+    mocked: &dyn Fn(&str) -> bool,
+) -> Reach {
+    let mut reach = Reach::default();
+    for found in effects(graph) {
+        let pointer = format!("{base}{}", found.pointer);
+        reach.add(found, "", &pointer, (pinned, mocked), DEPTH);
+    }
+    reach
+}
+
+type Known<'k, 'a> = (&'k dyn Fn(&Reference) -> Option<&'a Value>, &'k dyn Fn(&str) -> bool);
+
+impl Reach {
+    /// `pointer`: the node of the request's graph that it is in.
+    fn add(&mut self, found: NodeEffect, prefix: &str, pointer: &str, known: Known<'_, '_>, depth: usize) {
+        let (pinned, mocked) = known;
+        let name = format!("{prefix}{}", found.node);
+        if is_mocked(&name, mocked) {
+            return;
+        }
+        match found.effect {
+            Effect::Outbound => self.problems.push(refused(&name, &found.kind, pointer)),
+            Effect::Reads => self.reads.push(name),
+            _ => {
+                let inner = found.workflow.as_ref().filter(|_| depth > 0).and_then(pinned);
+                for inside in inner.map(effects).into_iter().flatten() {
+                    self.add(inside, &format!("{name}/"), pointer, known, depth - 1);
+                }
+            }
+        }
+    }
+}
+
+/// A result of a node covers what is inside it, too.
+fn is_mocked(name: &str, mocked: &dyn Fn(&str) -> bool) -> bool {
+    let ends = name.match_indices(['/', '.']).map(|(end, _)| end).chain([name.len()]);
+    ends.filter_map(|end| name.get(..end)).any(mocked)
+}
+
+fn refused(name: &str, kind: &str, pointer: &str) -> FieldError {
+    let message = format!("the node '{name}' ({kind}) would really send, once for each case and candidate");
+    FieldError::new(pointer, "outbound_node", message).suggest(format!(
+        "give it a result, \"mocks\": {{\"{name}\": {{…}}}}, in the request or in every case; or \"effects\": \"run\" to send it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problems(graph: &Value, mocks: &[&str]) -> (Vec<String>, Vec<String>) {
+        let mail =
+            json!({"nodes": [{"name": "send", "type": "email_send"}, {"name": "feed", "type": "rss_read"}]});
+        let pinned = |reference: &Reference| (reference.workflow == "mail").then_some(&mail);
+        let found = reach(graph, "/graph_config", &pinned, &|name| mocks.contains(&name));
+        let problem = |problem: &FieldError| {
+            format!("{} {}", problem.pointer, problem.message.split('\'').nth(1).unwrap())
+        };
+        (found.problems.iter().map(problem).collect(), found.reads)
+    }
+
+    #[test]
+    fn what_would_send_is_refused_wherever_it_is() {
+        let graph = json!({"nodes": [
+            {"name": "post", "type": "http_request", "method": "POST"},
+            {"name": "get", "type": "http_request"},
+            {"name": "mail", "type": "sub_workflow", "workflow": "mail"},
+            {"name": "each", "type": "for_each", "body": {"type": "slack_message"}},
+            {"name": "help", "type": "agent", "tools": [{"type": "workflow", "name": "tell", "workflow": "mail"}, {"type": "mcp"}]}]});
+        let (refused, reads) = problems(&graph, &[]);
+        assert_eq!(
+            refused,
+            [
+                "/graph_config/nodes/0 post",
+                "/graph_config/nodes/2 mail/send",
+                "/graph_config/nodes/3/body each",
+                "/graph_config/nodes/4/tools/0 help.tell/send",
+                "/graph_config/nodes/4/tools/1 help.mcp",
+            ]
+        );
+        assert_eq!(reads, ["get", "mail/feed", "help.tell/feed"]);
+        let mocks = ["post", "mail/send", "each", "help.tell", "help.mcp"];
+        assert_eq!(problems(&graph, &mocks), (vec![], vec!["get".into(), "mail/feed".into()]));
+        assert_eq!(problems(&graph, &["post", "mail", "each", "help"]), (vec![], vec!["get".into()]));
+    }
+
+    #[test]
+    fn a_refusal_says_how_to_continue() {
+        let graph = json!({"nodes": [{"name": "send", "type": "email_send"}]});
+        let found = reach(&graph, "", &|_| None, &|_| false);
+        let problem = &found.problems[0];
+        assert_eq!(problem.code, "outbound_node");
+        let suggestion = problem.suggestion.as_deref().unwrap();
+        assert!(
+            suggestion.contains("\"mocks\": {\"send\"") && suggestion.contains("\"effects\": \"run\""),
+            "{suggestion}"
+        );
+    }
+
+    #[test]
+    fn workflows_that_name_each_other_end() {
+        let loops = json!({"nodes": [{"name": "again", "type": "sub_workflow", "workflow": "loop"}, {"name": "send", "type": "email_send"}]});
+        let found = reach(&loops, "", &|_| Some(&loops), &|_| false);
+        assert_eq!(found.problems.len(), DEPTH + 1);
+    }
+}

@@ -1,0 +1,110 @@
+//! One case: its inputs, what stands in for the world, its text, its errors.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use training::{CaseError, CaseSettings};
+
+use crate::world::{Answer, World, asking, case, llm, plan};
+
+fn template(name: &str, text: &str) -> Value {
+    json!({"name": name, "type": "template", "template": text})
+}
+
+fn with(world: World, change: impl FnOnce(&mut CaseSettings)) -> World {
+    let mut world = world;
+    change(&mut world.settings);
+    world
+}
+
+#[tokio::test]
+async fn a_case_lays_its_inputs_over_those_of_the_request() {
+    let world = with(World::new(), |settings| {
+        settings.inputs = json!({"message": "all", "desk": 3}).as_object().unwrap().clone();
+    });
+    let text = "{{ inputs.message }} {{ inputs.desk }} {{ messages | map(attribute='content') | join(',') }} {{ run.trigger }}";
+    let ran = world.run(&plan(&[template("say", text)], "{{ results.say.text }}"), &asking(0, "one")).await;
+    assert_eq!((ran.output, ran.error), (json!("one 3 one evaluation"), None));
+    let trace: Vec<(&str, u32)> = ran.trace.iter().map(|step| (step.node.as_str(), step.visit)).collect();
+    assert_eq!(trace, [("say", 1)]);
+}
+
+#[tokio::test]
+async fn nothing_is_sent_and_nothing_is_waited_for() {
+    let send =
+        json!({"name": "send", "type": "http_request", "method": "POST", "url": "http://127.0.0.1:1/"});
+    let wait = json!({"name": "wait", "type": "delay", "seconds": 86_400});
+    let ask = json!({"name": "ok", "type": "wait_for_input", "message": "OK?"});
+    let plan = plan(&[send, wait, ask], "{{ results.send.status }} {{ results.ok.value }}");
+    let world = with(World::new(), |settings| {
+        settings.mocks = json!({"send": {"status": 500}}).as_object().cloned();
+    });
+    let metadata = json!({"mocks": {"send": {"status": 201}}, "answers": {"ok": "fine"}});
+    let ran = world.run(&plan, &case(0, &json!({}), &metadata)).await;
+    assert_eq!((ran.error, ran.output), (None, json!("201 fine")));
+    let missing = world.run(&plan, &case(1, &json!({}), &json!({}))).await;
+    assert_eq!(missing.error, Some(CaseError::AnswerMissing { key: "ok".into() }));
+    assert_eq!(missing.error.unwrap().code(), "answer_missing");
+}
+
+#[tokio::test]
+async fn the_text_is_what_was_said_or_the_reply_or_the_output() {
+    let world = World::new();
+    let say = |name: &str, new: bool| json!({"name": name, "type": "reply", "text": format!("From {name}."), "new_message": new});
+    for (nodes, output, text) in [
+        (vec![say("a", false), say("b", false)], json!("x"), "From a.From b."),
+        (vec![say("a", false), say("b", true)], json!("x"), "From a.\n\nFrom b."),
+        (vec![template("a", "A")], json!({"reply": "{{ results.a.text }}", "n": 1}), "A"),
+        (vec![template("a", "A")], json!("{{ results.a.text }}"), "A"),
+        (vec![template("a", "A")], json!({"n": 1}), r#"{"n":1}"#),
+    ] {
+        let names: Vec<&str> = nodes.iter().map(|node| node["name"].as_str().unwrap()).collect();
+        let edges: Vec<Value> = ["START"]
+            .iter()
+            .chain(&names)
+            .zip(names.iter().chain(&["END"]))
+            .map(|(from, to)| json!({"from": from, "to": to}))
+            .collect();
+        let graph = json!({"format": "graph/1", "nodes": nodes, "edges": edges, "output": output});
+        let ran = world.run(&engine::check(&graph).unwrap(), &asking(0, "hi")).await;
+        assert_eq!((ran.error, ran.text.as_str()), (None, text));
+    }
+}
+
+#[tokio::test]
+async fn text_of_a_failed_attempt_is_not_said() {
+    let mut ask = llm("ask", "hi");
+    ask["stream"] = json!(true);
+    ask["response_schema"] = json!({"type": "object", "required": ["n"]});
+    let world = World::new().scripted(vec![Answer::Text("no JSON"), Answer::Text("{\"n\": 1}")]);
+    let ran = world.run(&plan(&[ask], "x"), &asking(0, "hi")).await;
+    assert_eq!((ran.error, ran.text.as_str()), (None, "{\"n\": 1}"));
+}
+
+#[tokio::test]
+async fn inputs_that_do_not_fit_and_failures_are_errors_of_the_case() {
+    let graph = json!({"format": "graph/1", "inputs": {"type": "object", "required": ["desk"]},
+        "nodes": [{"name": "no", "type": "assert", "when": "false", "message": "never"}],
+        "edges": [{"from": "START", "to": "no"}, {"from": "no", "to": "END"}]});
+    let plan = engine::check(&graph).unwrap();
+    let world = World::new();
+    let unfit = world.run(&plan, &asking(0, "x")).await;
+    assert_eq!(unfit.error.unwrap().code(), "run.inputs_invalid");
+    let failed = world.run(&plan, &case(1, &json!({"desk": 1}), &json!({}))).await;
+    let error = failed.error.unwrap();
+    assert!(error.code() == "node.failed" && error.message().contains("never"), "{error:?}");
+    assert_eq!(failed.trace[0].error.as_ref().unwrap().code.as_str(), "node.failed");
+}
+
+#[tokio::test]
+async fn a_case_that_takes_too_long_is_ended() {
+    let world =
+        with(World::new().scripted(vec![Answer::Hangs]), |settings| settings.limit = Duration::from_secs(2));
+    let ran = world.run_while_time_passes(&plan(&[llm("ask", "x")], "x"), &asking(0, "x")).await;
+    assert_eq!((ran.error.as_ref().unwrap().code(), ran.output), ("case_timeout", Value::Null));
+    assert!(
+        ran.duration >= Duration::from_secs(2) && ran.duration < Duration::from_secs(3),
+        "{:?}",
+        ran.duration
+    );
+}

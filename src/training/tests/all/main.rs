@@ -1,0 +1,13 @@
+//! Cases and their calls, with real plans of the engine and models of the tests.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod calls;
+mod cases;
+mod world;

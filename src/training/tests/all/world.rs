@@ -1,0 +1,328 @@
+//! What a case needs from outside: a model that a test scripts, and nothing else.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use engine::ports::{
+    Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, NoAttachments, Nowhere, Ports, Resolved,
+    SearchIndex, WithinBudget, Workflows,
+};
+use engine::ports::{ModelBudget, Spending};
+use engine::search::{ChunkPlace, IndexedChunk, Ranked};
+use engine::{Activity, Cache, NodeError, Plan};
+use kernel::{ManualClock, Secret, SeededRandom};
+use models::{Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, Pieces, Usage};
+use parking_lot::Mutex;
+use sandbox::{Options, Sandbox};
+use serde_json::{Map, Value, json};
+use training::calls::{
+    BudgetLimits, CallJournal, CallSettings, CallSink, CallUsage, Calls, Endpoints, RecordedCall, Role,
+};
+use training::{Case, CaseRun, CaseSettings, run_case};
+use wire::ErrorCode;
+
+/// What the model does with a request.
+pub(crate) enum Answer {
+    Text(&'static str),
+    Refuses(Option<Duration>),
+    IsDown,
+    /// Never answers.
+    Hangs,
+}
+
+/// Answers by script, else with the last message; remembers every request.
+#[derive(Default)]
+pub(crate) struct TestModel {
+    pub(crate) script: Mutex<VecDeque<Answer>>,
+    pub(crate) requests: Mutex<Vec<ModelRequest>>,
+}
+
+#[async_trait]
+impl Model for TestModel {
+    async fn call(&self, request: &ModelRequest, _pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
+        self.requests.lock().push(request.clone());
+        // Others begin meanwhile.
+        tokio::task::yield_now().await;
+        let error = |kind, retry_after| ModelError { kind, message: "no".to_owned(), retry_after };
+        let scripted = self.script.lock().pop_front();
+        let text = match scripted {
+            None => request.messages.last().map(|message| message.content.clone()).unwrap_or_default(),
+            Some(Answer::Text(text)) => text.to_owned(),
+            Some(Answer::Refuses(pause)) => return Err(error(ModelErrorKind::RateLimited, pause)),
+            Some(Answer::IsDown) => return Err(error(ModelErrorKind::Unavailable, None)),
+            Some(Answer::Hangs) => std::future::pending().await,
+        };
+        let usage = Some(Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() });
+        Ok(ModelAnswer { text, usage, ..ModelAnswer::default() })
+    }
+}
+
+/// Takes recorded calls.
+#[derive(Clone, Default)]
+pub(crate) struct Recorded(pub(crate) Arc<Mutex<Vec<RecordedCall>>>);
+
+impl CallSink for Recorded {
+    fn record(&self, call: &RecordedCall) {
+        self.0.lock().push(call.clone());
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) model: Arc<TestModel>,
+    pub(crate) clock: ManualClock,
+    pub(crate) recorded: Recorded,
+    pub(crate) calls: Calls,
+    pub(crate) settings: CaseSettings,
+}
+
+pub(crate) fn noon() -> DateTime<Utc> {
+    "2026-03-01T12:00:00Z".parse().unwrap()
+}
+
+/// What a run begins with.
+pub(crate) struct Begin {
+    pub(crate) seed: u64,
+    pub(crate) limits: BudgetLimits,
+    pub(crate) concurrency: usize,
+    pub(crate) recorded: Vec<RecordedCall>,
+}
+
+impl Default for Begin {
+    fn default() -> Self {
+        Self { seed: 0, limits: BudgetLimits::default(), concurrency: 4, recorded: Vec::new() }
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(Begin::default())
+    }
+
+    pub(crate) fn with(begin: Begin) -> Self {
+        let (clock, recorded) = (ManualClock::new(noon()), Recorded::default());
+        let settings = CallSettings {
+            run: "run_1".into(),
+            seed: begin.seed,
+            limits: begin.limits,
+            concurrency: begin.concurrency,
+        };
+        let journal = CallJournal::new(begin.recorded, Box::new(recorded.clone()));
+        let calls = Calls::new(
+            settings,
+            CallUsage::default(),
+            journal,
+            Endpoints::default(),
+            Arc::new(clock.clone()),
+        );
+        let settings = CaseSettings {
+            run: "run_1".into(),
+            workflow: "wf_1".into(),
+            accepted_at: noon(),
+            trigger: "evaluation",
+            inputs: Map::new(),
+            mocks: None,
+            limit: Duration::from_secs(30),
+        };
+        Self { model: Arc::default(), clock, recorded, calls, settings }
+    }
+
+    pub(crate) fn scripted(self, answers: Vec<Answer>) -> Self {
+        self.model.script.lock().extend(answers);
+        self
+    }
+
+    /// Runs a case once.
+    pub(crate) async fn run(&self, plan: &Plan, case: &Case) -> CaseRun {
+        self.sample(plan, case, 0).await
+    }
+
+    pub(crate) async fn sample(&self, plan: &Plan, case: &Case, sample: u32) -> CaseRun {
+        let scope = self.calls.scope(Role::Task, sample, format!("0-{}", case.index));
+        let models = Models::default().with("test", Arc::<TestModel>::clone(&self.model));
+        let (sandbox, outbound, cache) = (sandbox(), outbound(), Cache::default());
+        let (random, activity, budget) = (SeededRandom::new(1), Activity::default(), WithinBudget(Nothing));
+        let ports = Ports {
+            journal: &Nowhere,
+            output: &Nowhere,
+            clock: &self.clock,
+            random: &random,
+            models: &models,
+            observer: &budget,
+            sandbox: &sandbox,
+            workflows: &Nothing,
+            answers: &Nothing,
+            credentials: &Nothing,
+            search: &Nothing,
+            attachments: &NoAttachments,
+            databases: &Nothing,
+            outbound: &outbound,
+            rehearsal: None,
+            cache: &cache,
+            activity: &activity,
+        };
+        run_case((plan, &Map::new()), case, &self.settings, &scope, ports).await
+    }
+
+    /// The same, while time passes.
+    pub(crate) async fn run_while_time_passes(&self, plan: &Plan, case: &Case) -> CaseRun {
+        let mut running = std::pin::pin!(self.run(plan, case));
+        for _ in 0..100_000 {
+            for _ in 0..10 {
+                if let std::task::Poll::Ready(ran) = futures_util::poll!(&mut running) {
+                    return ran;
+                }
+                tokio::task::yield_now().await;
+            }
+            self.clock.advance(Duration::from_millis(100));
+        }
+        panic!("the case does not end");
+    }
+}
+
+/// No worker is ever started.
+fn sandbox() -> Sandbox {
+    Sandbox::new(Options::new(std::path::PathBuf::new()))
+}
+
+fn outbound() -> net::Client {
+    static CLOSED: OnceLock<net::Client> = OnceLock::new();
+    let make = || {
+        let egress = net::Egress { allow: Vec::new(), own: Vec::new() };
+        let guard = Arc::new(net::Guard::new(egress, Arc::new(net::SystemResolver)));
+        net::Client::guarded(guard, Arc::new(kernel::SystemClock::new())).unwrap()
+    };
+    CLOSED.get_or_init(make).clone()
+}
+
+pub(crate) fn case(index: u32, inputs: &Value, metadata: &Value) -> Case {
+    let map = |value: &Value| value.as_object().unwrap().clone();
+    Case {
+        id: index.to_string(),
+        index,
+        inputs: map(inputs),
+        expected_output: Value::Null,
+        metadata: map(metadata),
+    }
+}
+
+pub(crate) fn asking(index: u32, message: &str) -> Case {
+    case(index, &json!({"message": message}), &json!({}))
+}
+
+/// The nodes one after the other.
+pub(crate) fn plan(nodes: &[Value], output: &str) -> Plan {
+    let names: Vec<&str> = nodes.iter().map(|node| node["name"].as_str().unwrap()).collect();
+    let ends = ["START"].iter().chain(&names).zip(names.iter().chain(&["END"]));
+    let edges: Vec<Value> = ends.map(|(from, to)| json!({"from": from, "to": to})).collect();
+    let graph = json!({"format": "graph/1", "nodes": nodes, "edges": edges, "output": output});
+    engine::check(&graph).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+pub(crate) fn llm(name: &str, user: &str) -> Value {
+    json!({"name": name, "type": "llm", "model": "test/m", "user": user})
+}
+
+/// There is nothing outside.
+struct Nothing;
+
+fn none<T>() -> Result<T, NodeError> {
+    Err(NodeError::new(ErrorCode::NodeFailed, "there is nothing outside"))
+}
+
+#[async_trait]
+impl Workflows for Nothing {
+    async fn find(&self, _workflow: &str, _version: Option<u32>) -> Result<Resolved, NodeError> {
+        none()
+    }
+
+    async fn version(&self, _id: &str) -> Result<Resolved, NodeError> {
+        none()
+    }
+}
+
+#[async_trait]
+impl Credentials for Nothing {
+    async fn resolve(&self, _names: &[String]) -> Result<Vec<Secret>, NodeError> {
+        none()
+    }
+
+    async fn those_there(&self, _names: &[String]) -> Result<Vec<Secret>, NodeError> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Databases for Nothing {
+    fn password(&self, _dsn: &Secret) -> Option<Secret> {
+        None
+    }
+
+    async fn query(&self, _dsn: &Secret, _query: DatabaseQuery) -> Result<DatabaseRows, NodeError> {
+        none()
+    }
+}
+
+#[async_trait]
+impl SearchIndex for Nothing {
+    async fn upsert(
+        &self,
+        _index: &str,
+        _document: &str,
+        _chunks: Vec<IndexedChunk>,
+    ) -> Result<u64, NodeError> {
+        none()
+    }
+
+    async fn text(
+        &self,
+        _index: &str,
+        _terms: &[String],
+        _filter: Option<&Map<String, Value>>,
+        _most: usize,
+    ) -> Result<Vec<Ranked>, NodeError> {
+        none()
+    }
+
+    async fn vector(
+        &self,
+        _index: &str,
+        _vector: Vec<f32>,
+        _filter: Option<&Map<String, Value>>,
+        _most: usize,
+    ) -> Result<Vec<Ranked>, NodeError> {
+        none()
+    }
+
+    async fn chunks(&self, _index: &str, _places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError> {
+        none()
+    }
+}
+
+#[async_trait]
+impl engine::ports::Answers for Nothing {
+    async fn answer(
+        &self,
+        _step: engine::ports::StepKey<'_>,
+    ) -> Result<engine::ports::Answer, engine::ports::JournalError> {
+        Err(engine::ports::JournalError("no answers".into()))
+    }
+
+    async fn stored(
+        &self,
+        _step: engine::ports::StepKey<'_>,
+    ) -> Result<Option<engine::ports::Answer>, engine::ports::JournalError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl ModelBudget for Nothing {
+    async fn reserve(&self, _expected: &Spending) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    fn release(&self, _expected: &Spending, _used: &Spending) {}
+}
