@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// How long sent bytes may stay unacknowledged. Pings are sent every ten seconds, so that the second one finds a client that has vanished.
 pub(super) const UNACKNOWLEDGED_LIMIT: Duration = Duration::from_millis(9_500);
 
-/// Least time between two looks at the kernel's counters.
+/// Least time between two reads of the kernel's counters.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// A client reads in real time, whatever clock the service has.

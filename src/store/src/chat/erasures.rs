@@ -167,7 +167,7 @@ impl Store {
              old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUN_ROWS},
              {CLEAR_RUN_CONTENT}, {THREAD_AND_FEEDBACK_ROWS},
              keys AS (DELETE FROM idempotency_keys k USING gone
-                 WHERE k.scope LIKE 'chat|' || $1::text || '|address:%' AND k.outcome->>'thread' = gone.id::text)
+                 WHERE k.scope LIKE 'chat|%|address:%' AND k.outcome->>'thread' = gone.id::text)
              UPDATE threads t SET owner_id = NULL, title = NULL, status_reason = NULL, image_domains = NULL
                  FROM gone WHERE t.id = gone.id"
         );

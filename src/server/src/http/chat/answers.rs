@@ -62,7 +62,8 @@ async fn last_visible(asked: Asked<'_>, thread: ThreadId) -> ApiResult<Option<Th
         let slice = Slice { after, ascending: false, limit: SCANNED_ITEMS };
         let items = asked.app.store().items_of(thread, slice).await?;
         let Some(oldest) = items.last() else { return Ok(None) };
-        after = ItemKey::parse(oldest.id()).ok();
+        let corrupt = |_| StoreError::Corrupt(format!("the id of item {}", oldest.id()));
+        after = Some(ItemKey::parse(oldest.id()).map_err(corrupt)?);
         if let Some(visible) = items.into_iter().find(|item| !item.is_hidden()) {
             return Ok(Some(visible));
         }
