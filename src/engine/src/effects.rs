@@ -13,7 +13,7 @@ pub struct NodeEffect {
     pub pointer: String,
     /// Its name in traces, without numbers: `each` for the nodes of a `for_each`, `agent.tool` for those of a tool.
     pub node: String,
-    /// Its type; `mcp` for a server of an agent.
+    /// Its type; `mcp` for a tool of a server of an agent.
     pub kind: String,
     /// What it may do, with its fields as they are written: a fixed GET only reads.
     pub effect: Effect,
@@ -27,62 +27,79 @@ pub fn effects(graph: &Value) -> Vec<NodeEffect> {
     let nodes = graph.get("nodes").and_then(Value::as_array).into_iter().flatten();
     let mut found = Vec::new();
     for (index, node) in nodes.enumerate() {
-        let pointer = format!("/nodes/{index}");
         let name = node.get("name").and_then(Value::as_str).unwrap_or_default();
-        match kind(node) {
-            Some("for_each") => {
-                let body = node.get("body").unwrap_or(&Value::Null);
-                found.extend(of_node(body, format!("{pointer}/body"), name));
-            }
-            Some("agent") => {
-                found.extend(of_node(node, pointer.clone(), name));
-                let tools = node.get("tools").and_then(Value::as_array).into_iter().flatten();
-                for (index, tool) in tools.enumerate() {
-                    found.extend(of_tool(tool, format!("{pointer}/tools/{index}"), name));
-                }
-            }
-            _ => found.extend(of_node(node, pointer, name)),
-        }
+        of_node(node, &format!("/nodes/{index}"), name, &mut found);
     }
     found
 }
 
-fn of_node(node: &Value, pointer: String, name: &str) -> Option<NodeEffect> {
-    let kind = kind(node)?;
-    let workflow = (kind == "sub_workflow").then(|| named(node, pointer.clone())).flatten();
+/// Every workflow that a graph names, in the order of its nodes; also of one with mistakes.
+#[must_use]
+pub fn references(graph: &Value) -> Vec<Reference> {
+    effects(graph).into_iter().filter_map(|found| found.workflow).collect()
+}
+
+/// A node, and those inside it.
+fn of_node(node: &Value, pointer: &str, name: &str, found: &mut Vec<NodeEffect>) {
+    let Some(kind) = kind(node) else { return };
+    if kind == "for_each" {
+        // Its name stands for the nodes inside.
+        let body = node.get("body").unwrap_or(&Value::Null);
+        return of_node(body, &format!("{pointer}/body"), name, found);
+    }
     let effect = match kind {
         "http_request" if only_asks(node) => Effect::Reads,
         "postgres_query" if node.get("mode").is_none_or(|mode| mode == "read") => Effect::Reads,
-        _ => nodes::find(kind).ok()?.effect,
+        _ => match nodes::find(kind) {
+            Ok(kind) => kind.effect,
+            Err(_) => return,
+        },
     };
-    Some(NodeEffect { pointer, node: name.to_owned(), kind: kind.to_owned(), effect, workflow })
+    let workflow = (kind == "sub_workflow").then(|| named(node, pointer.to_owned())).flatten();
+    let (pointer, name, kind) = (pointer.to_owned(), name.to_owned(), kind.to_owned());
+    found.push(NodeEffect {
+        pointer: pointer.clone(),
+        node: name.clone(),
+        kind: kind.clone(),
+        effect,
+        workflow,
+    });
+    let tools = node.get("tools").and_then(Value::as_array).filter(|_| kind == "agent");
+    for (index, tool) in tools.into_iter().flatten().enumerate() {
+        of_tool(tool, &format!("{pointer}/tools/{index}"), &name, found);
+    }
 }
 
-fn of_tool(tool: &Value, pointer: String, agent: &str) -> Option<NodeEffect> {
+fn of_tool(tool: &Value, pointer: &str, agent: &str, found: &mut Vec<NodeEffect>) {
     let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-    let name = format!("{agent}.{name}");
-    let plain = |kind: &str, effect, workflow| {
-        let (pointer, kind) = (pointer.clone(), kind.to_owned());
-        Some(NodeEffect { pointer, node: name.clone(), kind, effect, workflow })
+    let mut add = |node: String, kind: &str, effect, workflow| {
+        let (pointer, kind) = (pointer.to_owned(), kind.to_owned());
+        found.push(NodeEffect { pointer, node, kind, effect, workflow });
     };
-    match kind(tool)? {
-        "node" => of_node(tool.get("node")?, format!("{pointer}/node"), &name),
-        "http" => {
-            let request = tool.get("request")?;
-            plain("http_request", if only_asks(request) { Effect::Reads } else { Effect::Outbound }, None)
+    let own = format!("{agent}.{name}");
+    match kind(tool) {
+        Some("node") => {
+            if let Some(node) = tool.get("node") {
+                of_node(node, &format!("{pointer}/node"), &own, found);
+            }
         }
-        "code" => plain("code", Effect::Pure, None),
-        "client" => plain("client_tool", Effect::Wait, None),
-        "workflow" => plain("sub_workflow", Effect::Nested, named(tool, pointer.clone())),
-        // Its tools say only when they run what they do.
-        "mcp" => Some(NodeEffect {
-            pointer,
-            node: format!("{agent}.mcp"),
-            kind: "mcp".to_owned(),
-            effect: Effect::Outbound,
-            workflow: None,
-        }),
-        _ => None,
+        Some("http") => {
+            let asks = tool.get("request").is_some_and(only_asks);
+            add(own, "http_request", if asks { Effect::Reads } else { Effect::Outbound }, None);
+        }
+        Some("code") => add(own, "code", Effect::Pure, None),
+        Some("client") => add(own, "client_tool", Effect::Wait, None),
+        Some("workflow") => add(own, "sub_workflow", Effect::Nested, named(tool, pointer.to_owned())),
+        // Which tools a server has, only the server knows: without a list of those that may be called, the agent itself may send.
+        Some("mcp") => match tool.get("allow").and_then(Value::as_array) {
+            Some(allowed) => {
+                for tool in allowed.iter().filter_map(Value::as_str) {
+                    add(format!("{agent}.{tool}"), "mcp", Effect::Outbound, None);
+                }
+            }
+            None => add(agent.to_owned(), "mcp", Effect::Outbound, None),
+        },
+        _ => {}
     }
 }
 
@@ -112,7 +129,11 @@ mod tests {
                 {"type": "http", "name": "ask", "request": {"method": "HEAD"}},
                 {"type": "http", "name": "put", "request": {"method": "PUT"}},
                 {"type": "code", "name": "sum"}, {"type": "client", "name": "where"},
-                {"type": "workflow", "name": "refund", "workflow": "refund"}, {"type": "mcp", "url": "https://m.example.org"}]},
+                {"type": "workflow", "name": "refund", "workflow": "refund"}, {"type": "mcp", "url": "https://m.example.org"},
+                {"type": "mcp", "url": "https://m.example.org", "allow": ["list", "pay"]}]},
+            {"name": "deep", "type": "for_each", "items": [], "body": {"type": "agent", "tools": [
+                {"type": "node", "name": "many", "node": {"type": "for_each", "items": [], "body": {"type": "agent", "tools": [
+                    {"type": "http", "name": "put", "request": {"method": "PUT"}}]}}}]}},
             {"name": "unknown", "type": "nothing"}, 7]});
         let found: Vec<String> = effects(&graph)
             .into_iter()
@@ -144,9 +165,42 @@ mod tests {
                 "/nodes/7/tools/3 help.sum pure",
                 "/nodes/7/tools/4 help.where wait",
                 "/nodes/7/tools/5 help.refund nested -> refund",
-                "/nodes/7/tools/6 help.mcp outbound",
+                "/nodes/7/tools/6 help outbound",
+                "/nodes/7/tools/7 help.list outbound",
+                "/nodes/7/tools/7 help.pay outbound",
+                "/nodes/8/body deep nested",
+                "/nodes/8/body/tools/0/node/body deep.many nested",
+                "/nodes/8/body/tools/0/node/body/tools/0 deep.many.put outbound",
             ]
         );
         assert_eq!(effects(&json!(null)), []);
+    }
+
+    #[test]
+    fn workflows_are_found_also_inside_of_loops_and_tools() {
+        let graph = json!({"nodes": [
+            {"name": "a", "type": "sub_workflow", "workflow": "one"},
+            {"name": "b", "type": "for_each", "items": [], "body": {"type": "sub_workflow", "workflow": "two", "version": 3}},
+            {"name": "c", "type": "set", "values": {"type": "sub_workflow", "workflow": "none"}, "body": {"type": "sub_workflow", "workflow": "none"}},
+            {"name": "d", "type": "sub_workflow", "workflow": 1}, 7,
+            {"name": "e", "type": "agent", "tools": [
+                {"type": "workflow", "workflow": "three"}, {"type": "http"},
+                {"type": "node", "node": {"type": "sub_workflow", "workflow": "four"}}]},
+        ]});
+        let at = |pointer: &str, workflow: &str, version| Reference {
+            pointer: pointer.into(),
+            workflow: workflow.into(),
+            version,
+        };
+        assert_eq!(
+            references(&graph),
+            [
+                at("/nodes/0", "one", None),
+                at("/nodes/1/body", "two", Some(3)),
+                at("/nodes/5/tools/0", "three", None),
+                at("/nodes/5/tools/2/node", "four", None),
+            ]
+        );
+        assert_eq!(references(&json!(null)), []);
     }
 }

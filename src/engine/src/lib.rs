@@ -35,7 +35,7 @@ pub use channel::{Channel, Rule};
 pub use check::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
 pub use compile::{CredentialUse, check, check_all, compile, credentials};
 pub use diff::{diff, diff_config};
-pub use effects::{NodeEffect, effects};
+pub use effects::{NodeEffect, effects, references};
 pub use error::{NodeError, RunError};
 pub use execute::{
     Activity, AskingStep, Effect, FilledInput, Idle, Life, Patch, Plan, RecordedStep, RunInfo, RunInput,
@@ -43,7 +43,8 @@ pub use execute::{
 };
 pub use graph::parse::parse;
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};
-pub use references::{Reference, references};
+pub use references::Reference;
+pub use schema::Schema;
 
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ pub type Problems = Vec<wire::FieldError>;
 /// What the JSON Schema of a question has against an answer, with pointers below `base`; empty when it fits.
 #[must_use]
 pub fn check_answer(schema: &Value, answer: &Value, base: &str) -> Problems {
-    schema::Schema::problems_of(schema, answer, base)
+    Schema::problems_of(schema, answer, base)
 }
 
 /// Whether a text inside the value may name `messages`.

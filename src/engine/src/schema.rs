@@ -19,7 +19,7 @@ const MOST_STEPS: u32 = 200_000;
 
 /// A schema that is ready to check values.
 #[derive(Debug)]
-pub(crate) struct Schema(Validator);
+pub struct Schema(Validator);
 
 impl Schema {
     /// Compiles a schema; a problem is noted.
@@ -42,7 +42,11 @@ impl Schema {
         }
     }
 
-    fn read(schema: &Value) -> Result<Self, String> {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn read(schema: &Value) -> Result<Self, String> {
         if !schema.is_object() && !schema.is_boolean() {
             return Err("it must be an object".to_owned());
         }
@@ -56,7 +60,8 @@ impl Schema {
     }
 
     /// What the schema has against a value, with pointers below `base`.
-    pub(crate) fn problems(&self, value: &Value, base: &str) -> Problems {
+    #[must_use]
+    pub fn problems(&self, value: &Value, base: &str) -> Problems {
         let problem = |error: ValidationError<'_>| {
             let pointer = format!("{base}{}", error.instance_path());
             // The value itself may be large, or private.

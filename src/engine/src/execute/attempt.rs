@@ -302,6 +302,7 @@ impl Visit<'_> {
 
     async fn work(&self, record: &mut StepRecord) -> Result<Value, Failure> {
         let node = &self.node.node;
+        self.may_run()?;
         let reads = PromptReads::default();
         let input = self.input_noting(&reads).await;
         record.prompts_read = reads.names();
@@ -389,7 +390,7 @@ impl Visit<'_> {
         if left.is_zero() && self.node.effect != Effect::Nested {
             return over();
         }
-        kernel::timeout(clock, left, work).await.unwrap_or_else(over)
+        self.in_time(left, work).await.unwrap_or_else(over)
     }
 
     fn limit(&self) -> Option<Duration> {

@@ -2,15 +2,29 @@
 
 use serde_json::Value;
 
+use super::Effect;
 use super::attempt::{Visit, Visited};
 use super::ports::StepOutcome;
 use super::reads::PromptReads;
+use crate::NodeError;
 
 impl Visit<'_> {
-    /// The result that stands in for this visit.
+    /// The result that replaces this visit's execution.
     pub(super) fn mock(&self) -> Option<Value> {
         let rehearsal = self.env.ports.rehearsal.filter(|_| !self.node.node.names_its_entries())?;
         rehearsal.mock(&self.path, self.visit)
+    }
+
+    /// Fails if the node would change something outside where nothing may be sent.
+    pub(super) fn may_run(&self) -> Result<(), NodeError> {
+        let is_sent = self.node.effect == Effect::Outbound && !self.node.node.only_reads();
+        match self.env.ports.rehearsal {
+            Some(rehearsal) if is_sent && !rehearsal.may_send() => {
+                let message = format!("'{}' would send something, and has no result in mocks", self.path);
+                Err(NodeError::failed(message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Records the result as that of one attempt, and says its text if the node would have.

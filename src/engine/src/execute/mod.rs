@@ -12,6 +12,7 @@ mod call;
 mod delivery;
 mod frame;
 mod input;
+mod limit;
 mod mocked;
 mod nested;
 mod node;

@@ -99,6 +99,11 @@ pub(crate) trait Node: Send + Sync {
         false
     }
 
+    /// Whether it only reads what is outside, where the type of the node alone does not say.
+    fn only_reads(&self) -> bool {
+        false
+    }
+
     /// When it is tried again unless the graph says otherwise.
     fn retry(&self) -> Retry {
         Retry::NONE

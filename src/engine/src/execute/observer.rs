@@ -1,6 +1,7 @@
-//! What stands around every call of a model that a run makes.
+//! The one place through which a run calls models.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use models::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces};
@@ -36,7 +37,7 @@ impl ModelCall<'_> {
     }
 }
 
-/// Stands around every call of a model: sends it, or answers it otherwise.
+/// Gets every call of a model: sends it, or answers it otherwise.
 #[async_trait]
 pub trait ModelObserver: Send + Sync {
     /// Makes a call; the text of the answer goes to `pieces` as it comes. Dropping the future ends the call.
@@ -49,6 +50,11 @@ pub trait ModelObserver: Send + Sync {
         request: &ModelRequest,
         pieces: &dyn Pieces,
     ) -> Result<ModelAnswer, NodeError>;
+
+    /// How long calls have waited to be sent. That is not the time of their nodes.
+    fn waited(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Makes vectors of texts.
     ///

@@ -36,7 +36,7 @@ pub struct Ports<'a> {
     pub random: &'a dyn Random,
     /// Language models.
     pub models: &'a Models,
-    /// What stands around every call of them.
+    /// What gets every call of them.
     pub observer: &'a dyn ModelObserver,
     /// Where code of users runs.
     pub sandbox: &'a Sandbox,
@@ -54,7 +54,7 @@ pub struct Ports<'a> {
     pub databases: &'a dyn Databases,
     /// Sends requests to addresses that graphs name.
     pub outbound: &'a Outbound,
-    /// What stands in for nodes that must not be executed; `None`: all are.
+    /// Results that replace executions; `None`: every node is executed.
     pub rehearsal: Option<&'a dyn Rehearsal>,
     /// Results of pure nodes.
     pub cache: &'a Cache,
@@ -235,10 +235,13 @@ pub trait Output: Send + Sync {
     async fn change_thread(&self, change: ThreadChange);
 }
 
-/// Stands in for what a run must not do: a case of a training sends no mail and waits for nothing.
+/// Replaces executions: a case of a training sends no mail and waits for nothing.
 pub trait Rehearsal: Send + Sync {
     /// The result of a visit whose node is not executed; `node` as in [`StepRecord::node`].
     fn mock(&self, node: &str, visit: u32) -> Option<Value>;
+
+    /// Whether a node that may change something outside is executed if it has no such result.
+    fn may_send(&self) -> bool;
 }
 
 /// Takes no row and no text: where nothing is executed.

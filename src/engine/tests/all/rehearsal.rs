@@ -1,4 +1,4 @@
-//! Results that stand in for executions, delays that end at once, and what stands around calls of models.
+//! Results that replace executions, delays that end at once, and the observer of calls of models.
 
 use std::sync::Arc;
 
@@ -20,6 +20,10 @@ impl Rehearsal for Results {
         let found = self.0.iter().find(|(path, number, _)| *path == node && *number == visit);
         found.map(|(_, _, result)| result.clone())
     }
+
+    fn may_send(&self) -> bool {
+        false
+    }
 }
 
 fn rehearsing(results: Vec<(&'static str, u32, Value)>) -> World {
@@ -27,7 +31,7 @@ fn rehearsing(results: Vec<(&'static str, u32, Value)>) -> World {
 }
 
 #[tokio::test]
-async fn a_result_stands_in_for_an_execution() {
+async fn a_result_replaces_an_execution() {
     let send =
         json!({"name": "send", "type": "http_request", "method": "POST", "url": "http://127.0.0.1:1/"});
     let mut graph = graph(
@@ -38,6 +42,20 @@ async fn a_result_stands_in_for_an_execution() {
     let world = rehearsing(vec![("send", 1, json!({"status": 201}))]);
     assert_eq!(world.run(&plan(&graph)).await.unwrap(), "201");
     assert_eq!(world.journal.lines(), ["1 send.1 succeeded", "2 after.1 succeeded"]);
+}
+
+#[tokio::test]
+async fn without_a_result_nothing_is_sent() {
+    for (node, refused) in [
+        (json!({"type": "http_request", "method": "POST", "url": "http://127.0.0.1:1/"}), true),
+        (json!({"type": "http_request", "url": "http://127.0.0.1:1/"}), false),
+        (json!({"type": "webhook_send", "url": "http://127.0.0.1:1/", "json": {}}), true),
+        (json!({"type": "index_upsert", "index": "i", "document": "d", "chunks": []}), true),
+    ] {
+        let each = json!({"name": "each", "type": "for_each", "items": [1], "body": node});
+        let error = rehearsing(Vec::new()).run_outside(&plan(&alone(&each))).await.unwrap_err();
+        assert_eq!(error.message.contains("would send something"), refused, "{node}: {error}");
+    }
 }
 
 #[tokio::test]

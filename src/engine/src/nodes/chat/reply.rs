@@ -203,6 +203,12 @@ impl Reply {
     async fn write(&self, parts: Parts<'_>, call: &Call<'_>, words: bool) -> Result<(), Failure> {
         let Parts { text, key, annotations, widget } = parts;
         match key {
+            // Where nothing is sent, an item is text like any other.
+            Some(_) if call.rehearses() => {
+                call.new_message().await;
+                call.say(text.unwrap_or_default()).await;
+                call.new_message().await;
+            }
             Some(key) => {
                 let body = text.map(|text| message(text, annotations));
                 call.send(SentItem { key: Some(key.to_owned()), body, more: false }).await?;
@@ -234,7 +240,7 @@ impl Reply {
             return;
         }
         for (index, word) in text.split_inclusive(char::is_whitespace).enumerate() {
-            if index > 0 && !self.pause.is_zero() {
+            if index > 0 && !self.pause.is_zero() && !call.rehearses() {
                 call.clock().sleep(self.pause).await;
             }
             call.say(word).await;

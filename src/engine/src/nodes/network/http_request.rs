@@ -134,6 +134,10 @@ impl Node for HttpRequest {
     }
 
     fn is_idempotent(&self) -> bool {
+        self.only_reads()
+    }
+
+    fn only_reads(&self) -> bool {
         self.method == Method::GET || self.method == Method::HEAD
     }
 

@@ -135,6 +135,10 @@ impl Node for PostgresQuery {
     }
 
     fn is_idempotent(&self) -> bool {
+        self.only_reads()
+    }
+
+    fn only_reads(&self) -> bool {
         !self.writes
     }
 

@@ -1,0 +1,27 @@
+//! The time that an attempt may take.
+
+use std::time::Duration;
+
+use super::attempt::Visit;
+
+impl Visit<'_> {
+    /// Does work that may take so long; `None` if it takes longer. The time in which calls of models wait to be sent does not count.
+    pub(super) async fn in_time<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+        let (clock, observer) = (self.env.ports.clock, self.env.ports.observer);
+        let (begun, waited) = (clock.monotonic(), observer.waited());
+        let over = async {
+            let mut left = limit;
+            while !left.is_zero() {
+                clock.sleep(left).await;
+                let passed = clock.monotonic().saturating_sub(begun);
+                left = limit.saturating_add(observer.waited().saturating_sub(waited)).saturating_sub(passed);
+            }
+        };
+        tokio::select! {
+            biased;
+            output = work => Some(output),
+            // Work that always has something to do uses up its task's budget in every poll; the limit holds nonetheless.
+            () = tokio::task::unconstrained(over) => None,
+        }
+    }
+}
