@@ -1,6 +1,7 @@
 //! A case of a dataset.
 
 use serde_json::{Map, Value, json};
+use wire::{FieldError, nearest};
 
 /// A case.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +37,7 @@ impl Case {
         message.map(|message| json!({"role": "user", "content": message})).into_iter().collect()
     }
 
-    /// Results that stand in for executions.
+    /// Results of nodes that are not executed.
     #[must_use]
     pub fn mocks(&self) -> Option<&Map<String, Value>> {
         self.metadata.get("mocks").and_then(Value::as_object)
@@ -46,6 +47,106 @@ impl Case {
     #[must_use]
     pub fn answer(&self, key: &str) -> Option<&Value> {
         self.metadata.get("answers").and_then(|answers| answers.get(key))
+    }
+}
+
+/// Largest case, in bytes of JSON.
+const LARGEST: usize = 1 << 20;
+
+/// Reads the case at this place of a dataset, which stands at `pointer`; every problem is noted.
+pub(crate) fn read_case(
+    value: &Value,
+    index: u32,
+    pointer: &str,
+    problems: &mut Vec<FieldError>,
+) -> Option<Case> {
+    let Some(members) = value.as_object() else {
+        problems.push(FieldError::new(
+            pointer,
+            "type",
+            "must be an object {id?, inputs, expected_output?, metadata?}",
+        ));
+        return None;
+    };
+    if value.to_string().len() > LARGEST {
+        problems.push(FieldError::new(pointer, "size", "a case has at most 1 MiB"));
+        return None;
+    }
+    let before = problems.len();
+    let note = |problems: &mut Vec<FieldError>, name: &str, code: &str, message: &str| {
+        problems.push(FieldError::new(format!("{pointer}/{name}"), code, message));
+    };
+    for name in members.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
+        let mut problem =
+            FieldError::new(format!("{pointer}/{name}"), "unknown_field", format!("unknown field '{name}'"));
+        if let Some(near) = nearest(name, KNOWN) {
+            problem = problem.suggest(format!("did you mean '{near}'?"));
+        }
+        problems.push(problem);
+    }
+    let id = match members.get("id") {
+        None | Some(Value::Null) => index.to_string(),
+        Some(Value::String(id)) if (1..=200).contains(&id.chars().count()) => id.clone(),
+        Some(Value::Number(id)) => id.to_string(),
+        Some(_) => {
+            note(problems, "id", "type", "must be a text of 1 to 200 characters");
+            String::new()
+        }
+    };
+    let inputs = members.get("inputs").and_then(Value::as_object).cloned();
+    if inputs.is_none() {
+        note(problems, "inputs", "type", "must be an object: the inputs of a run");
+    }
+    let metadata = match members.get("metadata") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(metadata)) => metadata.clone(),
+        Some(_) => {
+            note(problems, "metadata", "type", "must be an object");
+            Map::new()
+        }
+    };
+    for (name, is_good, what) in METADATA {
+        if metadata.get(*name).is_some_and(|value| !value.is_null() && !is_good(value)) {
+            note(problems, &format!("metadata/{name}"), "type", what);
+        }
+    }
+    let expected_output = members.get("expected_output").cloned().unwrap_or_default();
+    let inputs = inputs.filter(|_| problems.len() == before)?;
+    Some(Case { id, index, inputs, expected_output, metadata })
+}
+
+const KNOWN: [&str; 4] = ["id", "inputs", "expected_output", "metadata"];
+
+type Check = fn(&Value) -> bool;
+
+/// Members of `metadata` that mean something, with what they must be.
+const METADATA: &[(&str, Check, &str)] = &[
+    ("split", |value| matches!(value.as_str(), Some("train" | "val" | "test")), "must be train, val or test"),
+    ("weight", |value| value.as_f64().is_some_and(|weight| weight >= 0.0), "must be a number of at least 0"),
+    ("group", Value::is_string, "must be a text"),
+    ("messages", Value::is_array, "must be a list of {role, content}"),
+    ("mocks", Value::is_object, "must be an object: results by the names of nodes"),
+    ("answers", Value::is_object, "must be an object: answers by the keys of questions"),
+    ("human", Value::is_object, "must be {passed} or {score}"),
+];
+
+impl Case {
+    /// Where the case says that it belongs.
+    #[must_use]
+    pub fn split(&self) -> Option<&str> {
+        self.metadata.get("split").and_then(Value::as_str)
+    }
+
+    /// What it is similar to.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.metadata.get("group").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// How much it counts in means.
+    #[must_use]
+    pub fn weight(&self) -> f64 {
+        self.metadata.get("weight").and_then(Value::as_f64).unwrap_or(1.0)
     }
 }
 
@@ -79,5 +180,59 @@ mod tests {
         let said = case(json!({}), json!({})).messages(&inputs);
         assert_eq!(said, [json!({"role": "user", "content": "hi"})]);
         assert!(case(json!({}), json!({})).messages(&json!({"message": 1})).is_empty());
+    }
+
+    #[test]
+    fn bad_cases_are_named() {
+        let found = |case: Value| {
+            let mut problems = Vec::new();
+            let read = read_case(&case, 3, "/cases/3", &mut problems);
+            assert_eq!(read.is_none(), !problems.is_empty(), "{case}");
+            let below = |problem: FieldError| {
+                format!("{} {}", problem.pointer.trim_start_matches("/cases/3"), problem.code)
+            };
+            problems.into_iter().map(below).collect::<Vec<_>>()
+        };
+        for (case, expected) in [
+            (json!(1), &[" type"][..]),
+            (json!({}), &["/inputs type"]),
+            (json!({"inputs": {}, "expected": 1}), &["/expected unknown_field"]),
+            (
+                json!({"inputs": [], "id": true, "metadata": 1}),
+                &["/id type", "/inputs type", "/metadata type"],
+            ),
+            (
+                json!({"inputs": {}, "metadata": {"split": "dev", "weight": -1, "group": 1, "messages": {}, "mocks": [], "answers": 1, "human": true}}),
+                &[
+                    "/metadata/split type",
+                    "/metadata/weight type",
+                    "/metadata/group type",
+                    "/metadata/messages type",
+                    "/metadata/mocks type",
+                    "/metadata/answers type",
+                    "/metadata/human type",
+                ],
+            ),
+            (json!({"inputs": {"text": "x".repeat(LARGEST)}}), &[" size"]),
+            (json!({"inputs": {}, "metadata": {"anything": 1, "weight": 0, "split": null}}), &[]),
+        ] {
+            assert_eq!(
+                found(case.clone()),
+                expected,
+                "{}",
+                case.to_string().chars().take(80).collect::<String>()
+            );
+        }
+    }
+
+    #[test]
+    fn a_case_without_an_id_has_its_place() {
+        let read = |case: Value| read_case(&case, 3, "", &mut Vec::new()).unwrap();
+        assert_eq!(
+            (read(json!({"inputs": {}})).id, read(json!({"inputs": {}, "id": 7})).id),
+            ("3".into(), "7".into())
+        );
+        let case = read(json!({"inputs": {}, "metadata": {"weight": 2, "group": "g", "split": "test"}}));
+        assert_eq!((case.weight(), case.group(), case.split()), (2.0, "g", Some("test")));
     }
 }

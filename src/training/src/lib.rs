@@ -4,11 +4,18 @@
 
 pub mod calls;
 mod case;
+mod dataset;
+pub mod evaluators;
 mod mocks;
 mod policy;
 mod runner;
+mod score;
+mod splits;
 
 pub use case::Case;
+pub use dataset::{read_cases, read_lines};
 pub use mocks::Mocks;
 pub use policy::{Reach, reach};
 pub use runner::{CaseError, CaseRun, CaseSettings, CaseStep, run_case};
+pub use score::{Aggregate, CaseScore, Judged, Summary, case_score, summary};
+pub use splits::{SplitSettings, Splits, TestEstimate, split};

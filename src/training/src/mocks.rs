@@ -1,4 +1,4 @@
-//! Results that stand in for executions of nodes in a case.
+//! Results of nodes in a case that replace their executions.
 
 use engine::ports::Rehearsal;
 use serde_json::{Map, Value};
@@ -13,6 +13,8 @@ pub struct Mocks<'a> {
     pub case: Option<&'a Map<String, Value>>,
     /// `mocks` of the request.
     pub request: Option<&'a Map<String, Value>>,
+    /// Whether nodes without a result may send something: `effects: "run"`.
+    pub may_send: bool,
 }
 
 impl Rehearsal for Mocks<'_> {
@@ -21,10 +23,23 @@ impl Rehearsal for Mocks<'_> {
         let maps = [self.case, self.request].into_iter().flatten();
         let found = maps.flat_map(|mocks| names.iter().filter_map(|name| mocks.get(name.as_str()))).next()?;
         match found.get(VISITS).and_then(Value::as_array) {
-            Some(results) => results.get(usize::try_from(visit).ok()?.checked_sub(1)?).cloned(),
+            Some(results) => {
+                results.get(usize::try_from(visit_of(node, visit)).ok()?.checked_sub(1)?).cloned()
+            }
             None => Some(found.clone()),
         }
     }
+
+    fn may_send(&self) -> bool {
+        self.may_send
+    }
+}
+
+/// Which visit it is: of a node inside another one, that of the innermost node with more than one.
+fn visit_of(path: &str, visit: u32) -> u32 {
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+    let outer = || path.rsplit_once('#').and_then(|(_, rest)| digits(rest).parse().ok());
+    if visit > 1 { visit } else { outer().unwrap_or(visit) }
 }
 
 /// The names of a node of the journal in a mock, the most exact first: `each[3]` and `each`, `agent.tool` for `agent[0].tool[1]`. Marks of
@@ -89,6 +104,8 @@ mod tests {
             ("each~2[3]", &["each[3]", "each"]),
             ("each[3]/send", &["each[3]/send", "each/send"]),
             ("help[0].weather[1]", &["help.weather"]),
+            ("each[0][1].weather[2]", &["each.weather"]),
+            ("help[0].many[1][3][0].put[0]", &["help.many.put"]),
             ("outer/help#2[4].weather[1]/send", &["outer/help.weather/send"]),
         ] {
             assert_eq!(names_of(path), names, "{path}");
@@ -101,7 +118,7 @@ mod tests {
             map(json!({"each": "case", "once": {"$visits": [1, null]}})),
             map(json!({"each[1]": "request", "each": "all", "other": 2})),
         );
-        let mocks = Mocks { case: Some(&case), request: Some(&request) };
+        let mocks = Mocks { case: Some(&case), request: Some(&request), may_send: false };
         assert_eq!(mocks.mock("each[1]", 1), Some(json!("case")));
         let mocks = Mocks { case: None, ..mocks };
         assert_eq!(mocks.mock("each[1]", 1), Some(json!("request")));
@@ -112,9 +129,13 @@ mod tests {
     #[test]
     fn each_visit_may_have_its_own_result() {
         let case = map(json!({"once": {"$visits": [1, null]}}));
-        let mocks = Mocks { case: Some(&case), request: None };
+        let mocks = Mocks { case: Some(&case), request: None, may_send: false };
         assert_eq!((mocks.mock("once", 1), mocks.mock("once", 2)), (Some(json!(1)), Some(Value::Null)));
-        // A visit without a result is executed; a graph with effects is refused unless every visit has one.
+        // A visit without a result is executed, unless the node would send something.
         assert_eq!(mocks.mock("once", 3), None);
+        assert_eq!(
+            (visit_of("outer#2/once", 1), visit_of("outer#2/once", 3), visit_of("once", 1)),
+            (2, 3, 1)
+        );
     }
 }

@@ -4,8 +4,9 @@ use engine::{Effect, NodeEffect, Reference, effects};
 use serde_json::Value;
 use wire::FieldError;
 
-/// Most workflows inside one another.
+/// Most workflows inside one another, and most nodes that are judged in all.
 const DEPTH: usize = 16;
+const MOST_NODES: usize = 10_000;
 
 /// What a graph reaches outside, with those of its workflows.
 #[derive(Debug, Default)]
@@ -14,6 +15,7 @@ pub struct Reach {
     pub problems: Vec<FieldError>,
     /// Nodes that read what may change meanwhile, by their names in traces.
     pub reads: Vec<String>,
+    nodes: usize,
 }
 
 /// Which nodes of a graph send or read something outside.
@@ -29,7 +31,11 @@ pub fn reach<'a>(
     let mut reach = Reach::default();
     for found in effects(graph) {
         let pointer = format!("{base}{}", found.pointer);
-        reach.add(found, "", &pointer, (pinned, mocked), DEPTH);
+        reach.add(found, "", &pointer, (pinned, mocked), &mut Vec::new());
+    }
+    if reach.nodes > MOST_NODES {
+        let message = format!("with its workflows the graph has more than {MOST_NODES} nodes");
+        reach.problems.push(FieldError::new(base, "too_large", message));
     }
     reach
 }
@@ -37,22 +43,38 @@ pub fn reach<'a>(
 type Known<'k, 'a> = (&'k dyn Fn(&Reference) -> Option<&'a Value>, &'k dyn Fn(&str) -> bool);
 
 impl Reach {
-    /// `pointer`: the node of the request's graph that it is in.
-    fn add(&mut self, found: NodeEffect, prefix: &str, pointer: &str, known: Known<'_, '_>, depth: usize) {
+    /// `pointer`: the node of the request's graph that it is in. `around`: the workflows that it is inside of.
+    fn add(
+        &mut self,
+        found: NodeEffect,
+        prefix: &str,
+        pointer: &str,
+        known: Known<'_, '_>,
+        around: &mut Vec<(String, Option<u64>)>,
+    ) {
         let (pinned, mocked) = known;
+        self.nodes += 1;
         let name = format!("{prefix}{}", found.node);
-        if is_mocked(&name, mocked) {
+        if self.nodes > MOST_NODES || is_mocked(&name, mocked) {
             return;
         }
-        match found.effect {
-            Effect::Outbound => self.problems.push(refused(&name, &found.kind, pointer)),
-            Effect::Reads => self.reads.push(name),
-            _ => {
-                let inner = found.workflow.as_ref().filter(|_| depth > 0).and_then(pinned);
-                for inside in inner.map(effects).into_iter().flatten() {
-                    self.add(inside, &format!("{name}/"), pointer, known, depth - 1);
+        match (found.effect, &found.workflow) {
+            (Effect::Outbound, _) => self.problems.push(refused(&name, &found.kind, pointer)),
+            (Effect::Reads, _) => self.reads.push(name),
+            (_, Some(workflow)) => {
+                let itself = (workflow.workflow.clone(), workflow.version);
+                // A workflow inside itself has been judged.
+                if around.len() >= DEPTH || around.contains(&itself) {
+                    return;
                 }
+                let Some(graph) = pinned(workflow) else { return };
+                around.push(itself);
+                for inside in effects(graph) {
+                    self.add(inside, &format!("{name}/"), pointer, known, around);
+                }
+                around.pop();
             }
+            _ => {}
         }
     }
 }
@@ -94,7 +116,8 @@ mod tests {
             {"name": "get", "type": "http_request"},
             {"name": "mail", "type": "sub_workflow", "workflow": "mail"},
             {"name": "each", "type": "for_each", "body": {"type": "slack_message"}},
-            {"name": "help", "type": "agent", "tools": [{"type": "workflow", "name": "tell", "workflow": "mail"}, {"type": "mcp"}]}]});
+            {"name": "help", "type": "agent", "tools": [{"type": "workflow", "name": "tell", "workflow": "mail"}, {"type": "mcp", "allow": ["pay"]}]},
+            {"name": "any", "type": "agent", "tools": [{"type": "mcp"}]}]});
         let (refused, reads) = problems(&graph, &[]);
         assert_eq!(
             refused,
@@ -103,13 +126,14 @@ mod tests {
                 "/graph_config/nodes/2 mail/send",
                 "/graph_config/nodes/3/body each",
                 "/graph_config/nodes/4/tools/0 help.tell/send",
-                "/graph_config/nodes/4/tools/1 help.mcp",
+                "/graph_config/nodes/4/tools/1 help.pay",
+                "/graph_config/nodes/5/tools/0 any",
             ]
         );
         assert_eq!(reads, ["get", "mail/feed", "help.tell/feed"]);
-        let mocks = ["post", "mail/send", "each", "help.tell", "help.mcp"];
+        let mocks = ["post", "mail/send", "each", "help.tell", "help.pay", "any"];
         assert_eq!(problems(&graph, &mocks), (vec![], vec!["get".into(), "mail/feed".into()]));
-        assert_eq!(problems(&graph, &["post", "mail", "each", "help"]), (vec![], vec!["get".into()]));
+        assert_eq!(problems(&graph, &["post", "mail", "each", "help", "any"]), (vec![], vec!["get".into()]));
     }
 
     #[test]
@@ -129,6 +153,18 @@ mod tests {
     fn workflows_that_name_each_other_end() {
         let loops = json!({"nodes": [{"name": "again", "type": "sub_workflow", "workflow": "loop"}, {"name": "send", "type": "email_send"}]});
         let found = reach(&loops, "", &|_| Some(&loops), &|_| false);
-        assert_eq!(found.problems.len(), DEPTH + 1);
+        assert_eq!(found.problems.len(), 2, "once in the graph, once in its workflow");
+        let ten = |workflow: String| {
+            let node =
+                |n: usize| json!({"name": format!("n{n}"), "type": "sub_workflow", "workflow": workflow});
+            json!({"nodes": (0..10).map(node).collect::<Vec<_>>()})
+        };
+        let graphs: Vec<Value> = (0..12).map(|n| ten(format!("{}", n + 1))).collect();
+        let pinned = |reference: &Reference| graphs.get(reference.workflow.parse::<usize>().unwrap());
+        let found = reach(&graphs[0], "", &pinned, &|_| false);
+        assert_eq!(
+            found.problems.iter().map(|problem| problem.code.as_str()).collect::<Vec<_>>(),
+            ["too_large"]
+        );
     }
 }

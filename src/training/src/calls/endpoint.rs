@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::ports::ModelCall;
-use kernel::Clock;
+use kernel::{Clock, Random, jittered};
 use models::PRACTICE;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::pace::{Pace, Turn};
+use super::pace::{Admission, Pace};
 
 /// All endpoints of an instance. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -39,40 +39,42 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Waits until a request may be sent.
-    pub(super) async fn enter(self: Arc<Self>, clock: &dyn Clock) -> Place {
+    pub(super) async fn enter(self: Arc<Self>, clock: &dyn Clock) -> InFlight {
         loop {
+            // Before the look: a request that ends meanwhile wakes this one.
+            let changed = self.changed.notified();
             let now = clock.monotonic();
-            let turn = self.pace.lock().begin(now);
-            match turn {
-                Turn::Now => return Place(self),
-                Turn::At(time) => clock.sleep(time.saturating_sub(now)).await,
-                Turn::Later => self.changed.notified().await,
+            let admission = self.pace.lock().begin(now);
+            match admission {
+                Admission::Now => break,
+                Admission::At(time) => clock.sleep(time.saturating_sub(now)).await,
+                Admission::Later => changed.await,
             }
         }
+        InFlight(self)
     }
 }
 
 /// A request in flight.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Endpoint>);
+pub(super) struct InFlight(Arc<Endpoint>);
 
-impl Place {
+impl InFlight {
     /// The endpoint has answered.
     pub(super) fn answered(&self) {
         self.0.pace.lock().answered();
     }
 
-    /// The endpoint has refused the request because there are too many. Returns how long there were only refusals.
-    pub(super) fn refused(&self, now: Duration, retry_after: Option<Duration>) -> Duration {
-        let mut pace = self.0.pace.lock();
-        pace.refused(now, retry_after);
-        pace.refused_for(now)
+    /// The endpoint has refused the request because there are too many.
+    pub(super) fn refused(&self, now: Duration, retry_after: Option<Duration>, random: &dyn Random) {
+        self.0.pace.lock().refused(now, retry_after, |pause| jittered(pause, random));
     }
 }
 
-impl Drop for Place {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.pace.lock().end();
-        self.0.changed.notify_one();
+        // All: the one that is woken may be given up before it takes the place.
+        self.0.changed.notify_waiters();
     }
 }

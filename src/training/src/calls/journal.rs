@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use models::{Embeddings, ModelAnswer};
 use parking_lot::Mutex;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as Lock;
 
 use super::key::CallKey;
 use super::usage::{Amount, Role};
@@ -50,8 +50,8 @@ pub trait CallSink: Send + Sync {
 /// The recorded calls of one run, and which are in flight.
 pub struct CallJournal {
     answered: Mutex<HashMap<CallKey, Arc<RecordedCall>>>,
-    /// A turn for each key: of equal requests at the same time one is sent.
-    turns: Mutex<HashMap<CallKey, Arc<Turn<()>>>>,
+    /// Of equal requests at the same time one is sent.
+    locks: Mutex<HashMap<CallKey, Arc<Lock<()>>>>,
     sink: Box<dyn CallSink>,
 }
 
@@ -60,28 +60,22 @@ impl CallJournal {
     #[must_use]
     pub fn new(recorded: Vec<RecordedCall>, sink: Box<dyn CallSink>) -> Self {
         let answered = recorded.into_iter().map(|call| (call.key, Arc::new(call))).collect();
-        Self { answered: Mutex::new(answered), turns: Mutex::default(), sink }
+        Self { answered: Mutex::new(answered), locks: Mutex::default(), sink }
     }
 
     pub(super) fn find(&self, key: &CallKey) -> Option<Arc<RecordedCall>> {
         self.answered.lock().get(key).cloned()
     }
 
-    /// The turn of a key; those who wait for it find the answer of the first one.
-    pub(super) fn turn(&self, key: CallKey) -> Arc<Turn<()>> {
-        Arc::clone(self.turns.lock().entry(key).or_default())
-    }
-
-    /// The call was given up: a later one sends its own request.
-    pub(super) fn forget(&self, key: &CallKey) {
-        self.turns.lock().remove(key);
+    /// The lock of a key; those who wait for it find the answer of the first one.
+    pub(super) fn lock_of(&self, key: CallKey) -> Arc<Lock<()>> {
+        Arc::clone(self.locks.lock().entry(key).or_default())
     }
 
     pub(super) fn record(&self, call: RecordedCall) -> Arc<RecordedCall> {
         self.sink.record(&call);
         let call = Arc::new(call);
         self.answered.lock().insert(call.key, Arc::clone(&call));
-        self.turns.lock().remove(&call.key);
         call
     }
 }

@@ -4,6 +4,7 @@ mod budget;
 mod endpoint;
 mod journal;
 mod key;
+mod ledger;
 mod observer;
 mod pace;
 mod usage;

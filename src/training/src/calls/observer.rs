@@ -1,4 +1,4 @@
-//! Around every call of a run, in this order: seed, key, journal, budget, permit, request, record.
+//! Every call of a run, in this order: seed, key, journal, permit, budget, request, record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,24 +6,27 @@ use std::time::Duration;
 use async_trait::async_trait;
 use engine::NodeError;
 use engine::ports::{ModelCall, ModelObserver, Spending};
-use kernel::Clock;
+use kernel::{Clock, Random, backoff, jittered};
 use models::{
     EmbedRequest, Embeddings, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, NoPieces, Pieces,
 };
-use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
-use super::budget::{Budget, BudgetLimits, Exhausted};
+use super::budget::{BudgetLimits, Exhausted};
 use super::endpoint::Endpoints;
 use super::journal::{CallJournal, RecordedCall, Reply};
 use super::key::{CallKey, seed_of};
+use super::ledger::Ledger;
 use super::usage::{Amount, CallUsage, Role, dollars, nanodollars};
 use super::waiting::Waiting;
 
 /// Requests of one call, as long as the endpoint is not there or breaks off.
 const ATTEMPTS: u32 = 3;
+/// Pauses between them.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// After so long with nothing but refusals a call is given up.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
 
@@ -32,12 +35,12 @@ pub struct Calls {
     /// The run, in `Idempotency-Key`.
     run: String,
     seed: u64,
-    budget: Mutex<Budget>,
-    usage: Mutex<CallUsage>,
+    ledger: Ledger,
     permits: Semaphore,
     endpoints: Endpoints,
     journal: CallJournal,
     clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
 }
 
 /// What the calls of a run have in common.
@@ -53,43 +56,37 @@ pub struct CallSettings {
 }
 
 impl Calls {
-    /// Of a run that has used `usage` before.
+    /// Of a run that has used `usage` before. `random`: for the pauses between requests alone.
     #[must_use]
     pub fn new(
         settings: CallSettings,
         usage: CallUsage,
         journal: CallJournal,
         endpoints: Endpoints,
-        clock: Arc<dyn Clock>,
+        (clock, random): (Arc<dyn Clock>, Arc<dyn Random>),
     ) -> Self {
-        let used = Amount {
-            calls: usage.llm_calls,
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
-            nanodollars: nanodollars(usage.cost_usd),
-        };
         Self {
             run: settings.run,
             seed: settings.seed,
-            budget: Mutex::new(Budget::new(settings.limits, used)),
-            usage: Mutex::new(usage),
+            ledger: Ledger::new(settings.limits, usage),
             permits: Semaphore::new(settings.concurrency),
             endpoints,
             journal,
             clock,
+            random,
         }
     }
 
     /// What was used so far.
     #[must_use]
     pub fn usage(&self) -> CallUsage {
-        self.usage.lock().clone()
+        self.ledger.usage()
     }
 
     /// Whether so many requests, each of at most this, are within the budget.
     #[must_use]
     pub fn covers(&self, count: u64, each: &Amount) -> bool {
-        self.budget.lock().covers(count, each)
+        self.ledger.covers(count, each)
     }
 
     /// The calls of one case, or of one proposal.
@@ -119,12 +116,12 @@ pub struct CallScope<'a> {
 
 /// What one kind of call sends.
 #[async_trait]
-trait Sent: Sync {
+trait Sending: Sync {
     async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError>;
 }
 
 #[async_trait]
-impl Sent for ModelRequest {
+impl Sending for ModelRequest {
     async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError> {
         let request = Self { idempotency_key: Some(key), ..self.clone() };
         // A request may be repeated: text is handed over once it is complete.
@@ -133,7 +130,7 @@ impl Sent for ModelRequest {
 }
 
 #[async_trait]
-impl Sent for EmbedRequest {
+impl Sending for EmbedRequest {
     async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError> {
         let request = Self { idempotency_key: Some(key), ..self.clone() };
         call.provider.embed(&request).await.map(Reply::Embeddings)
@@ -161,25 +158,18 @@ impl CallScope<'_> {
 
     /// The recorded answer of an equal request, or that of a new one.
     async fn reply(&self, request: Request<'_>) -> Result<Arc<RecordedCall>, NodeError> {
-        let turn = self.calls.journal.turn(request.key);
+        let lock = self.calls.journal.lock_of(request.key);
         let waits = self.waiting.begin(&*self.calls.clock);
-        let _turn = turn.lock().await;
+        let _locked = lock.lock().await;
         drop(waits);
         if let Some(recorded) = self.calls.journal.find(&request.key) {
-            let mut usage = self.calls.usage.lock();
-            usage.cached_calls = usage.cached_calls.saturating_add(1);
+            self.calls.ledger.cached();
             return Ok(recorded);
         }
         let mut all = Amount::default();
         let answered = self.answered(&request, &mut all).await;
         request.call.spend(&spending(&all));
-        match answered {
-            Ok(call) => Ok(self.calls.journal.record(call)),
-            Err(error) => {
-                self.calls.journal.forget(&request.key);
-                Err(error)
-            }
-        }
+        Ok(self.calls.journal.record(answered?))
     }
 
     /// Sends the request until it is answered or given up. `all`: what its requests have used.
@@ -188,22 +178,24 @@ impl CallScope<'_> {
         let begun = calls.clock.monotonic();
         let idempotency_key =
             format!("{}-{}-{}-{}", calls.run, self.name, self.sample, hex::encode(request.key.0));
-        let (mut sent, mut failures) = (0_u32, 0);
+        let (mut sent, mut failures, mut refused_since) = (0_u32, 0_u32, None);
         loop {
             let waits = self.waiting.begin(&*calls.clock);
-            let _permit = calls.permits.acquire().await;
-            let place = match calls.endpoints.of(&request.call) {
+            // The endpoint first: a call that waits for one endpoint keeps no permit from calls of another.
+            let in_flight = match calls.endpoints.of(&request.call) {
                 Some(endpoint) => Some(endpoint.enter(&*calls.clock).await),
                 None => None,
             };
+            let permit = calls.permits.acquire().await;
             drop(waits);
-            let reserved = Reserved::new(calls, request.expected).map_err(|error| self.refused(error))?;
-            let reserved = reserved.sent(request.role, sent > 0);
+            // After both: a call that waits reserves nothing.
+            let reserved = calls.ledger.reserve(request.expected).map_err(|error| self.refused(error))?;
+            let reserved = reserved.sent(request.role, sent > 0, request.input);
             sent = sent.saturating_add(1);
-            let error = match request.sent.send(&request.call, idempotency_key.clone()).await {
+            let error = match request.sending.send(&request.call, idempotency_key.clone()).await {
                 Ok(reply) => {
-                    if let Some(place) = &place {
-                        place.answered();
+                    if let Some(in_flight) = &in_flight {
+                        in_flight.answered();
                     }
                     let (used, estimated) = request.used(&reply);
                     reserved.answered(used, estimated);
@@ -216,17 +208,25 @@ impl CallScope<'_> {
             // Refused or broken off, it was a request all the same.
             *all = all.plus(&Amount { calls: 1, ..Amount::default() });
             reserved.failed();
-            let refused_for = place
-                .filter(|_| is_refusal(&error))
-                .map(|place| place.refused(calls.clock.monotonic(), error.retry_after));
-            failures += u32::from(refused_for.is_none());
-            let is_over = match refused_for {
-                Some(time) => time >= REFUSED_FOR,
-                None => !error.kind.is_retryable() || failures >= ATTEMPTS,
+            let now = calls.clock.monotonic();
+            let is_over = match in_flight.filter(|_| is_refusal(&error)) {
+                Some(in_flight) => {
+                    in_flight.refused(now, error.retry_after, &*calls.random);
+                    now.saturating_sub(*refused_since.get_or_insert(now)) >= REFUSED_FOR
+                }
+                None => {
+                    failures = failures.saturating_add(1);
+                    !error.kind.is_retryable() || failures >= ATTEMPTS
+                }
             };
             if is_over {
                 // More attempts of the node would only repeat those of the call.
                 return Err(NodeError { retryable: false, retry_after: None, ..NodeError::from(error) });
+            }
+            drop(permit);
+            if failures > 0 && refused_since.is_none() {
+                let pause = backoff(PAUSE, failures, LONGEST_PAUSE);
+                calls.clock.sleep(jittered(pause, &*calls.random)).await;
             }
         }
     }
@@ -239,6 +239,10 @@ impl CallScope<'_> {
 
 #[async_trait]
 impl ModelObserver for CallScope<'_> {
+    fn waited(&self) -> Duration {
+        Self::waited(self)
+    }
+
     async fn call(
         &self,
         call: ModelCall<'_>,
@@ -249,8 +253,8 @@ impl ModelObserver for CallScope<'_> {
         let seed = seed_of(request.seed.unwrap_or(self.calls.seed), self.role, self.sample, &call);
         let request = ModelRequest { seed: Some(seed), ..request.clone() };
         let key = CallKey::of(&call, &request, self.sample);
-        let expected = amount(&Spending::expected(call.model, &request));
-        let asked = Request { call, key, role: self.role, expected, sent: &request };
+        let expected = Spending::expected(call.model, &request);
+        let asked = Request::new(call, key, self.role, expected, &request);
         let recorded = self.reply(asked).await?;
         let Reply::Answer(answer) = &recorded.reply else { return Err(of_another_kind()) };
         pieces.piece(&answer.text).await;
@@ -259,8 +263,8 @@ impl ModelObserver for CallScope<'_> {
 
     async fn embed(&self, call: ModelCall<'_>, request: &EmbedRequest) -> Result<Embeddings, NodeError> {
         let key = CallKey::of(&call, request, self.sample);
-        let expected = amount(&Spending::expected_of_texts(call.model, &request.texts));
-        let asked = Request { call, key, role: Role::Embedding, expected, sent: request };
+        let expected = Spending::expected_of_texts(call.model, &request.texts);
+        let asked = Request::new(call, key, Role::Embedding, expected, request);
         let recorded = self.reply(asked).await?;
         let Reply::Embeddings(made) = &recorded.reply else { return Err(of_another_kind()) };
         Ok(made.clone())
@@ -273,10 +277,23 @@ struct Request<'a> {
     key: CallKey,
     role: Role,
     expected: Amount,
-    sent: &'a dyn Sent,
+    /// What it uses if it is given up.
+    input: Amount,
+    sending: &'a dyn Sending,
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    fn new(
+        call: ModelCall<'a>,
+        key: CallKey,
+        role: Role,
+        expected: Spending,
+        sending: &'a dyn Sending,
+    ) -> Self {
+        let input = amount(&Spending::of(call.model, expected.input_tokens, 0));
+        Self { call, key, role, expected: amount(&expected), input, sending }
+    }
+
     /// What an answered request has used, and whether that is estimated.
     fn used(&self, reply: &Reply) -> (Amount, bool) {
         let expected = spending(&self.expected);
@@ -333,54 +350,5 @@ fn is_refusal(error: &ModelError) -> bool {
         // 503 says when to come again; other failures do not.
         ModelErrorKind::Unavailable => error.retry_after.is_some(),
         _ => false,
-    }
-}
-
-/// A request that has reserved its budget. Dropped while it is in flight, it counts with its input.
-struct Reserved<'a> {
-    calls: &'a Calls,
-    expected: Amount,
-    used: Amount,
-    is_estimated: bool,
-}
-
-impl<'a> Reserved<'a> {
-    fn new(calls: &'a Calls, expected: Amount) -> Result<Self, Exhausted> {
-        calls.budget.lock().reserve(&expected)?;
-        Ok(Self { calls, expected, used: Amount::default(), is_estimated: false })
-    }
-
-    /// It is sent now.
-    fn sent(mut self, role: Role, is_retry: bool) -> Self {
-        let mut usage = self.calls.usage.lock();
-        usage.llm_calls = usage.llm_calls.saturating_add(1);
-        usage.retries = usage.retries.saturating_add(u64::from(is_retry));
-        usage.by_role.count(role);
-        drop(usage);
-        self.used = Amount { output_tokens: 0, ..self.expected };
-        self.is_estimated = true;
-        self
-    }
-
-    fn answered(mut self, used: Amount, is_estimated: bool) {
-        (self.used, self.is_estimated) = (used, is_estimated);
-    }
-
-    fn failed(mut self) {
-        (self.used, self.is_estimated) = (Amount { calls: 1, ..Amount::default() }, false);
-    }
-}
-
-impl Drop for Reserved<'_> {
-    fn drop(&mut self) {
-        let used = {
-            let mut budget = self.calls.budget.lock();
-            budget.settle(&self.expected, &self.used);
-            *budget.used()
-        };
-        let mut usage = self.calls.usage.lock();
-        (usage.input_tokens, usage.output_tokens) = (used.input_tokens, used.output_tokens);
-        usage.cost_usd = dollars(used.nanodollars);
-        usage.estimated |= self.is_estimated;
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use kernel::backoff;
+
 /// Requests in flight at first, and the most.
 const FIRST: usize = 8;
 const MOST: usize = 64;
@@ -13,7 +15,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Whether a request may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Admission {
     /// Now.
     Now,
     /// Not before this time.
@@ -31,34 +33,25 @@ pub(super) struct Pace {
     /// Refusals since the last answer.
     refusals: u32,
     paused_until: Duration,
-    /// Since when there were only refusals.
-    refused_since: Option<Duration>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self {
-            limit: FIRST,
-            in_flight: 0,
-            successes: 0,
-            refusals: 0,
-            paused_until: Duration::ZERO,
-            refused_since: None,
-        }
+        Self { limit: FIRST, in_flight: 0, successes: 0, refusals: 0, paused_until: Duration::ZERO }
     }
 }
 
 impl Pace {
     /// Takes a place if there is one.
-    pub(super) fn begin(&mut self, now: Duration) -> Turn {
+    pub(super) fn begin(&mut self, now: Duration) -> Admission {
         if now < self.paused_until {
-            return Turn::At(self.paused_until);
+            return Admission::At(self.paused_until);
         }
         if self.in_flight >= self.limit {
-            return Turn::Later;
+            return Admission::Later;
         }
         self.in_flight = self.in_flight.saturating_add(1);
-        Turn::Now
+        Admission::Now
     }
 
     /// Returns the place.
@@ -68,7 +61,7 @@ impl Pace {
 
     /// The endpoint has answered.
     pub(super) fn answered(&mut self) {
-        (self.refusals, self.refused_since) = (0, None);
+        self.refusals = 0;
         self.successes = self.successes.saturating_add(1);
         if self.successes >= SUCCESSES {
             self.successes = 0;
@@ -77,24 +70,23 @@ impl Pace {
     }
 
     /// The endpoint has refused a request because there are too many: it gets half as many, after a pause.
-    pub(super) fn refused(&mut self, now: Duration, retry_after: Option<Duration>) {
+    pub(super) fn refused(
+        &mut self,
+        now: Duration,
+        retry_after: Option<Duration>,
+        jitter: impl Fn(Duration) -> Duration,
+    ) {
         self.successes = 0;
-        self.refused_since.get_or_insert(now);
-        let is_first = now >= self.paused_until;
         // Requests that were in flight together are refused together: that is one refusal.
-        if is_first {
+        if now >= self.paused_until {
             self.limit = (self.limit / 2).max(1);
-            let own = PAUSE.saturating_mul(1_u32.checked_shl(self.refusals.min(16)).unwrap_or(u32::MAX));
-            self.paused_until = now.saturating_add(retry_after.unwrap_or(own).min(LONGEST_PAUSE));
             self.refusals = self.refusals.saturating_add(1);
-        } else if let Some(pause) = retry_after {
+            self.paused_until = now.saturating_add(jitter(backoff(PAUSE, self.refusals, LONGEST_PAUSE)));
+        }
+        // An endpoint may name a time that is over already: its own pause is the least.
+        if let Some(pause) = retry_after {
             self.paused_until = self.paused_until.max(now.saturating_add(pause.min(LONGEST_PAUSE)));
         }
-    }
-
-    /// How long there were only refusals.
-    pub(super) fn refused_for(&self, now: Duration) -> Duration {
-        self.refused_since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
     }
 }
 
@@ -110,18 +102,18 @@ mod tests {
     fn refusals_halve_the_places_and_answers_add_to_them() {
         let mut pace = Pace::default();
         for _ in 0..FIRST {
-            assert_eq!(pace.begin(second(1)), Turn::Now);
+            assert_eq!(pace.begin(second(1)), Admission::Now);
         }
-        assert_eq!(pace.begin(second(1)), Turn::Later);
+        assert_eq!(pace.begin(second(1)), Admission::Later);
         // Eight refusals of one moment count once.
         for _ in 0..FIRST {
-            pace.refused(second(2), None);
+            pace.refused(second(2), None, |pause| pause);
             pace.end();
         }
-        assert_eq!((pace.limit, pace.begin(second(2))), (4, Turn::At(second(3))));
+        assert_eq!((pace.limit, pace.begin(second(2))), (4, Admission::At(second(3))));
         for _ in 0..5 {
             let until = pace.paused_until;
-            pace.refused(until, None);
+            pace.refused(until, None, |pause| pause);
         }
         assert_eq!(pace.limit, 1, "never none");
         for _ in 0..SUCCESSES * 100 {
@@ -133,16 +125,16 @@ mod tests {
     #[test]
     fn a_pause_is_as_long_as_the_endpoint_says_or_doubles() {
         let mut pace = Pace::default();
-        pace.refused(second(10), Some(second(7)));
-        assert_eq!(pace.begin(second(16)), Turn::At(second(17)));
-        pace.refused(second(17), None);
-        assert_eq!(pace.begin(second(17)), Turn::At(second(19)));
-        pace.refused(second(19), None);
-        assert_eq!(pace.begin(second(19)), Turn::At(second(23)));
-        pace.refused(second(23), Some(second(3_600)));
-        assert_eq!(pace.begin(second(23)), Turn::At(second(323)));
-        assert_eq!(pace.refused_for(second(323)), second(313));
+        pace.refused(second(10), Some(second(7)), |pause| pause);
+        assert_eq!(pace.begin(second(16)), Admission::At(second(17)));
+        pace.refused(second(17), None, |pause| pause);
+        assert_eq!(pace.begin(second(17)), Admission::At(second(19)));
+        pace.refused(second(19), Some(Duration::ZERO), |pause| pause);
+        assert_eq!(pace.begin(second(19)), Admission::At(second(23)));
+        pace.refused(second(23), Some(second(3_600)), |pause| pause);
+        assert_eq!(pace.begin(second(23)), Admission::At(second(323)));
         pace.answered();
-        assert_eq!(pace.refused_for(second(400)), Duration::ZERO);
+        pace.refused(second(400), None, |pause| pause / 2);
+        assert_eq!(pace.begin(second(400)), Admission::At(Duration::from_millis(400_500)));
     }
 }

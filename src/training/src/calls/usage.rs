@@ -15,7 +15,7 @@ pub enum Role {
     Judge,
     /// A proposal of an optimizer.
     Optimizer,
-    /// Vectors of texts, for whatever.
+    /// Vectors of texts.
     Embedding,
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use self::clock::FrozenClock;
 use self::journal::{CaseJournal, TraceStep};
-use self::output::Said;
+use self::output::CaseText;
 use crate::calls::CallScope;
 use crate::case::Case;
 use crate::mocks::Mocks;
@@ -36,11 +36,13 @@ pub struct CaseSettings {
     pub inputs: Map<String, Value>,
     /// Results of nodes, under those of the case.
     pub mocks: Option<Map<String, Value>>,
+    /// Whether nodes may really send something.
+    pub may_send: bool,
     /// How long a case may take, without the time in which its calls wait for permits.
     pub limit: Duration,
 }
 
-/// What a case has come to.
+/// The result of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseRun {
     /// The output of the graph; null if it failed.
@@ -115,13 +117,13 @@ pub async fn run_case(
         let message = format!("inputs{}: {}", problem.pointer, problem.message);
         return CaseRun::failed(CaseError::Inputs { message });
     }
-    let mocks = Mocks { case: case.mocks(), request: settings.mocks.as_ref() };
+    let mocks = Mocks { case: case.mocks(), request: settings.mocks.as_ref(), may_send: settings.may_send };
     let journal = CaseJournal::new(case);
-    let (said, activity) = (Said::default(), Activity::default());
+    let (text, activity) = (CaseText::default(), Activity::default());
     let clock = FrozenClock { clock: Arc::clone(scope.clock()), at: settings.accepted_at };
     let ports = Ports {
         journal: &journal,
-        output: &said,
+        output: &text,
         clock: &clock,
         observer: scope,
         answers: &journal,
@@ -170,7 +172,7 @@ pub async fn run_case(
         (_, Some(missing)) => (Value::Null, Some(missing)),
         (Err(error), None) => (Value::Null, Some(error)),
     };
-    let text = text_of(said.text(), &output);
+    let text = text_of(text.all(), &output);
     CaseRun { output, text, error, duration: spent(), trace: journal.into_trace() }
 }
 

@@ -6,11 +6,11 @@ use parking_lot::Mutex;
 
 /// What nodes have said: messages, the current one last. Items and events are results of their nodes alone.
 #[derive(Debug, Default)]
-pub(super) struct Said(Mutex<Vec<String>>);
+pub(super) struct CaseText(Mutex<Vec<String>>);
 
-impl Said {
+impl CaseText {
     /// All of it, a blank line between two messages.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn all(&self) -> String {
         let messages = self.0.lock();
         let said: Vec<&str> =
             messages.iter().map(String::as_str).filter(|message| !message.is_empty()).collect();
@@ -30,7 +30,7 @@ fn cut(message: Option<&mut String>, bytes: usize) {
 }
 
 #[async_trait]
-impl Output for Said {
+impl Output for CaseText {
     async fn text(&self, _node: &str, piece: &str) {
         let mut messages = self.0.lock();
         match messages.last_mut() {

@@ -157,6 +157,26 @@ async fn a_refusal_is_a_pause_and_no_failure() {
 }
 
 #[tokio::test]
+async fn a_pause_is_not_the_node_s_time_either() {
+    let mut node = llm("ask", "x");
+    node["timeout_seconds"] = json!(5);
+    let world =
+        World::new().scripted(vec![Answer::Refuses(Some(Duration::from_secs(60))), Answer::Text("late")]);
+    let ran = world.run_while_time_passes(&plan(&[node], "{{ results.ask.text }}"), &asking(0, "x")).await;
+    assert_eq!((ran.output, ran.error), (json!("late"), None));
+}
+
+#[tokio::test]
+async fn a_refusal_of_an_earlier_call_does_not_count_for_a_later_one() {
+    let plan = plan(&[llm("ask", "{{ inputs.message }}")], "{{ results.ask.text }}");
+    let world = World::new().scripted(vec![Answer::Refuses(None), Answer::Hangs]);
+    assert_eq!(world.run_while_time_passes(&plan, &asking(0, "a")).await.error, Some(CaseError::Timeout));
+    world.clock.advance(Duration::from_secs(7_200));
+    world.model.script.lock().extend([Answer::Refuses(None), Answer::Text("there")]);
+    assert_eq!(world.run_while_time_passes(&plan, &asking(1, "b")).await.output, "there");
+}
+
+#[tokio::test]
 async fn an_endpoint_that_is_down_is_asked_three_times() {
     let answers = (0..3).map(|_| Answer::IsDown).collect();
     let world = World::new().scripted(answers);

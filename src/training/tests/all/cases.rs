@@ -54,6 +54,11 @@ async fn the_text_is_what_was_said_or_the_reply_or_the_output() {
     for (nodes, output, text) in [
         (vec![say("a", false), say("b", false)], json!("x"), "From a.From b."),
         (vec![say("a", false), say("b", true)], json!("x"), "From a.\n\nFrom b."),
+        (
+            vec![json!({"name": "a", "type": "reply", "text": "Kept.", "key": "k"}), say("b", false)],
+            json!("x"),
+            "Kept.\n\nFrom b.",
+        ),
         (vec![template("a", "A")], json!({"reply": "{{ results.a.text }}", "n": 1}), "A"),
         (vec![template("a", "A")], json!("{{ results.a.text }}"), "A"),
         (vec![template("a", "A")], json!({"n": 1}), r#"{"n":1}"#),
@@ -69,6 +74,14 @@ async fn the_text_is_what_was_said_or_the_reply_or_the_output() {
         let ran = world.run(&engine::check(&graph).unwrap(), &asking(0, "hi")).await;
         assert_eq!((ran.error, ran.text.as_str()), (None, text));
     }
+}
+
+#[tokio::test]
+async fn a_reply_in_pieces_takes_no_time() {
+    let say =
+        json!({"name": "say", "type": "reply", "text": "a b c d", "pieces": "words", "pause_ms": 2_000});
+    let ran = World::new().run(&plan(&[say], "x"), &asking(0, "x")).await;
+    assert_eq!((ran.text.as_str(), ran.duration), ("a b c d", Duration::ZERO));
 }
 
 #[tokio::test]

@@ -10,4 +10,5 @@
 
 mod calls;
 mod cases;
+mod evaluators;
 mod world;

@@ -115,7 +115,7 @@ impl World {
             CallUsage::default(),
             journal,
             Endpoints::default(),
-            Arc::new(clock.clone()),
+            (Arc::new(clock.clone()), Arc::new(SeededRandom::new(1))),
         );
         let settings = CaseSettings {
             run: "run_1".into(),
@@ -124,6 +124,7 @@ impl World {
             trigger: "evaluation",
             inputs: Map::new(),
             mocks: None,
+            may_send: false,
             limit: Duration::from_secs(30),
         };
         Self { model: Arc::default(), clock, recorded, calls, settings }

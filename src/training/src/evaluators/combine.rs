@@ -1,0 +1,108 @@
+//! Evaluators of evaluators.
+
+use serde_json::Value;
+use wire::FieldError;
+
+use super::builtin::{self, Judge};
+use super::config::Config;
+use super::subject::Subject;
+use super::verdict::Verdict;
+
+/// Most evaluators in one another, and in one list.
+const DEPTH: u32 = 4;
+const MOST: usize = 20;
+
+/// How verdicts become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// The worst.
+    All,
+    /// The best.
+    Any,
+    /// The mean.
+    Weighted,
+}
+
+/// `all`, `any`, `weighted`.
+pub(super) struct Combined {
+    rule: Rule,
+    parts: Vec<(f64, Box<dyn Judge>)>,
+}
+
+impl Combined {
+    pub(super) fn read(config: &mut Config<'_, '_>, rule: Rule, depth: u32) -> Option<Box<dyn Judge>> {
+        let pointer = config.at("evaluators");
+        let entries = match config.value("evaluators") {
+            Some(Value::Array(entries)) if (1..=MOST).contains(&entries.len()) && depth < DEPTH => entries,
+            _ => {
+                config.note(
+                    "evaluators",
+                    "type",
+                    format!("must be a list of 1 to {MOST} evaluators, at most {DEPTH} in one another"),
+                );
+                return None;
+            }
+        };
+        let mut parts = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            parts.push(read_part(entry, format!("{pointer}/{index}"), config.problems(), depth));
+        }
+        let parts: Option<Vec<_>> = parts.into_iter().collect();
+        Some(Box::new(Self { rule, parts: parts? }))
+    }
+}
+
+fn read_part(
+    entry: &Value,
+    pointer: String,
+    problems: &mut Vec<FieldError>,
+    depth: u32,
+) -> Option<(f64, Box<dyn Judge>)> {
+    let Some(members) = entry.as_object() else {
+        problems.push(FieldError::new(pointer, "type", "must be an object {entrypoint, config?, weight?}"));
+        return None;
+    };
+    let mut fields = Config::new(pointer, members, problems);
+    let weight = fields.number("weight").unwrap_or(1.0);
+    let config = fields.value("config");
+    let entrypoint = fields.text("entrypoint");
+    let at = (fields.at("entrypoint"), fields.at("config"));
+    if entrypoint.is_none() {
+        fields.missing("entrypoint", "such as builtin:contains");
+    }
+    fields.finish();
+    Some((weight, builtin::read(entrypoint?, config, at, problems, depth + 1)?))
+}
+
+impl Judge for Combined {
+    fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String> {
+        let verdicts: Vec<(f64, Verdict)> = self
+            .parts
+            .iter()
+            .map(|(weight, part)| Ok((*weight, part.judge(subject, None)?)))
+            .collect::<Result<_, String>>()?;
+        let scores = || verdicts.iter().map(|(_, verdict)| verdict.score);
+        let passed = || verdicts.iter().map(|(_, verdict)| verdict.passed);
+        let verdict = match self.rule {
+            Rule::All => Verdict {
+                passed: passed().all(|passed| passed),
+                ..Verdict::of(scores().fold(1.0, f64::min), 1.0)
+            },
+            Rule::Any => Verdict {
+                passed: passed().any(|passed| passed),
+                ..Verdict::of(scores().fold(0.0, f64::max), 1.0)
+            },
+            Rule::Weighted => {
+                let all: f64 = verdicts.iter().map(|(weight, _)| weight).sum();
+                let sum: f64 = verdicts.iter().map(|(weight, verdict)| weight * verdict.score).sum();
+                Verdict::of(if all > 0.0 { sum / all } else { 0.0 }, threshold.unwrap_or(0.5))
+            }
+        };
+        let reasons: Vec<String> = verdicts.into_iter().filter_map(|(_, verdict)| verdict.reason).collect();
+        Ok(if verdict.score >= 1.0 || reasons.is_empty() {
+            verdict
+        } else {
+            verdict.because(reasons.join(" "))
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! Evaluators of JSON.
+
+use engine::Schema;
+use serde_json::{Map, Value};
+use serde_json_path::JsonPath;
+
+use super::builtin::Judge;
+use super::config::Config;
+use super::subject::{Subject, shown};
+use super::text::share;
+use super::verdict::Verdict;
+
+/// Differences that a reason lists.
+const TOLD: usize = 5;
+
+/// `json_valid`.
+pub(super) struct Valid;
+
+impl Valid {
+    pub(super) fn read(_config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
+        Some(Box::new(Self))
+    }
+}
+
+impl Judge for Valid {
+    fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
+        Ok(match subject.json() {
+            Ok(_) => Verdict::passed(true),
+            Err(why) => Verdict::passed(false).because(format!("{why}. Got “{}”.", shown(subject.text))),
+        })
+    }
+}
+
+/// `json_schema`.
+pub(super) struct Fits(Schema);
+
+impl Fits {
+    pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
+        let Some(schema) = config.value("schema") else {
+            config.missing("schema", "the JSON Schema");
+            return None;
+        };
+        match Schema::read(schema) {
+            Ok(schema) => Some(Box::new(Self(schema))),
+            Err(why) => {
+                config.note("schema", "schema", format!("is not a JSON Schema: {why}"));
+                None
+            }
+        }
+    }
+}
+
+impl Judge for Fits {
+    fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
+        let output = match subject.json() {
+            Ok(output) => output,
+            Err(why) => {
+                return Ok(Verdict::passed(false).because(format!("{why}. Got “{}”.", shown(subject.text))));
+            }
+        };
+        let problems = self.0.problems(&output, "");
+        if problems.is_empty() {
+            return Ok(Verdict::passed(true));
+        }
+        let told: Vec<String> = problems
+            .iter()
+            .take(TOLD)
+            .map(|problem| format!("{} {}", problem.pointer, problem.message))
+            .collect();
+        Ok(Verdict::passed(false)
+            .because(format!("The output does not match the schema: {}.", told.join("; "))))
+    }
+}
+
+/// `json_path`.
+pub(super) struct AtPath {
+    path: JsonPath,
+    expected: Option<Value>,
+}
+
+impl AtPath {
+    pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
+        let expected = config.value("expected").cloned();
+        let Some(path) = config.text("path") else {
+            config.missing("path", "the JSONPath");
+            return None;
+        };
+        match JsonPath::parse(path) {
+            Ok(path) => Some(Box::new(Self { path, expected })),
+            Err(error) => {
+                config.note("path", "path", error.to_string());
+                None
+            }
+        }
+    }
+}
+
+impl Judge for AtPath {
+    fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
+        let output = match subject.json() {
+            Ok(output) => output,
+            Err(why) => return Ok(Verdict::passed(false).because(why)),
+        };
+        let found = self.path.query(&output).first().cloned();
+        // Without a value of its own, the path is that of the expected output, too, or only has to exist.
+        let expected = match (&self.expected, subject.expected) {
+            (Some(expected), _) => Some(expected.clone()),
+            (None, Value::Null) => None,
+            (None, whole) => Some(self.path.query(whole).first().cloned().unwrap_or_else(|| whole.clone())),
+        };
+        Ok(match (found, expected) {
+            (None, _) => Verdict::passed(false).because(format!("The output has nothing at {}.", self.path)),
+            (Some(_), None) => Verdict::passed(true),
+            (Some(found), Some(expected)) if found == expected => Verdict::passed(true),
+            (Some(found), Some(expected)) => Verdict::passed(false).because(format!(
+                "At {}: expected {}, got {}.",
+                self.path,
+                shown(&expected.to_string()),
+                shown(&found.to_string())
+            )),
+        })
+    }
+}
+
+/// `json_equal`.
+pub(super) struct Equal {
+    expected: Option<Value>,
+    extra: bool,
+}
+
+impl Equal {
+    pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
+        let expected = config.value("expected").cloned();
+        Some(Box::new(Self { expected, extra: config.flag("allow_extra").unwrap_or(false) }))
+    }
+}
+
+impl Judge for Equal {
+    fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String> {
+        let expected = self.expected.as_ref().unwrap_or(subject.expected);
+        // An expected output is often written as a text.
+        let expected = match expected {
+            Value::Null => return Err("the case has no expected_output".to_owned()),
+            Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| expected.clone()),
+            expected => expected.clone(),
+        };
+        let output = match subject.json() {
+            Ok(output) => output,
+            Err(why) => {
+                return Ok(Verdict::passed(false).because(format!("{why}. Got “{}”.", shown(subject.text))));
+            }
+        };
+        let mut compared = Compared { equal: 0, all: 0, differences: Vec::new(), extra: self.extra };
+        compared.values("", &expected, &output);
+        let verdict = Verdict::of(share(compared.equal, compared.all), threshold.unwrap_or(1.0));
+        if compared.differences.is_empty() {
+            return Ok(Verdict::passed(true));
+        }
+        let more = compared.differences.len().saturating_sub(TOLD);
+        let mut told: Vec<String> = compared.differences.into_iter().take(TOLD).collect();
+        if more > 0 {
+            told.push(format!("{more} more"));
+        }
+        Ok(verdict.because(told.join("; ")))
+    }
+}
+
+/// Leaves of two values.
+struct Compared {
+    equal: usize,
+    all: usize,
+    differences: Vec<String>,
+    /// Whether members that were not expected are no difference.
+    extra: bool,
+}
+
+impl Compared {
+    fn values(&mut self, path: &str, expected: &Value, got: &Value) {
+        match (expected, got) {
+            (Value::Object(expected), Value::Object(got)) if !expected.is_empty() => {
+                self.members(path, expected, got)
+            }
+            (Value::Array(expected), Value::Array(got)) if !expected.is_empty() => {
+                for (index, value) in expected.iter().enumerate() {
+                    let path = format!("{path}/{index}");
+                    match got.get(index) {
+                        Some(got) => self.values(&path, value, got),
+                        None => self.differs(leaves(value), format!("{} is missing", named(&path))),
+                    }
+                }
+                let more = got.len().saturating_sub(expected.len());
+                if more > 0 {
+                    self.differs(more, format!("{} has {more} entries too many", named(path)));
+                }
+            }
+            _ if equal(expected, got) => {
+                self.equal += 1;
+                self.all += 1;
+            }
+            _ => {
+                let (expected, leaves) = (shown(&expected.to_string()), leaves(expected));
+                self.differs(
+                    leaves,
+                    format!("{}: expected {expected}, got {}", named(path), shown(&got.to_string())),
+                );
+            }
+        }
+    }
+
+    fn members(&mut self, path: &str, expected: &Map<String, Value>, got: &Map<String, Value>) {
+        for (name, value) in expected {
+            let path = format!("{path}/{name}");
+            match got.get(name) {
+                Some(got) => self.values(&path, value, got),
+                None => self.differs(leaves(value), format!("{} is missing", named(&path))),
+            }
+        }
+        if self.extra {
+            return;
+        }
+        for name in got.keys().filter(|name| !expected.contains_key(*name)) {
+            self.differs(1, format!("{} was not expected", named(&format!("{path}/{name}"))));
+        }
+    }
+
+    fn differs(&mut self, leaves: usize, difference: String) {
+        self.all += leaves;
+        self.differences.push(difference);
+    }
+}
+
+fn named(path: &str) -> &str {
+    if path.is_empty() { "the output" } else { path }
+}
+
+/// Numbers are equal by what they mean: 1 and 1.0.
+fn equal(expected: &Value, got: &Value) -> bool {
+    match (expected.as_f64(), got.as_f64()) {
+        (Some(expected), Some(got)) => expected == got,
+        _ => expected == got,
+    }
+}
+
+fn leaves(value: &Value) -> usize {
+    match value {
+        Value::Object(members) if !members.is_empty() => members.values().map(leaves).sum(),
+        Value::Array(entries) if !entries.is_empty() => entries.iter().map(leaves).sum(),
+        _ => 1,
+    }
+}

@@ -1,0 +1,17 @@
+//! Evaluators: what the result of a case is worth.
+
+mod builtin;
+mod combine;
+mod config;
+mod json;
+mod measures;
+mod overlap;
+mod request;
+mod subject;
+mod text;
+mod verdict;
+
+pub use builtin::{BUILTINS, BuiltinType};
+pub use request::{Evaluator, EvaluatorRole, read_evaluators};
+pub use subject::{Measured, Subject};
+pub use verdict::{Verdict, normalized};

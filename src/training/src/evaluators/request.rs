@@ -1,0 +1,120 @@
+//! The evaluators of a request.
+
+use serde_json::Value;
+use wire::FieldError;
+
+use super::builtin::{self, Judge};
+use super::config::Config;
+use super::subject::Subject;
+use super::verdict::Verdict;
+
+/// Most evaluators of a request.
+const MOST: usize = 50;
+/// What passes unless the request says otherwise.
+const THRESHOLD: f64 = 0.5;
+
+/// What an evaluator is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EvaluatorRole {
+    /// It is a part of the score of a case.
+    Score,
+    /// It may not become worse.
+    Guard,
+    /// It is only reported.
+    MetricOnly,
+}
+
+/// An evaluator of a request.
+pub struct Evaluator {
+    /// Its name in results; unique in the request.
+    pub id: String,
+    /// Its weight in the score of a case.
+    pub weight: f64,
+    /// What it is for.
+    pub role: EvaluatorRole,
+    /// From which score on a result has passed, if the request says so.
+    pub threshold: Option<f64>,
+    judge: Box<dyn Judge>,
+}
+
+impl std::fmt::Debug for Evaluator {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Evaluator").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Evaluator {
+    /// The score from which on a result has passed.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.threshold.unwrap_or(THRESHOLD)
+    }
+
+    /// Judges the result of a case.
+    #[must_use]
+    pub fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        self.judge.judge(subject, self.threshold).unwrap_or_else(Verdict::failed)
+    }
+}
+
+/// Reads `evaluators`, which stand at `pointer`; every problem is noted.
+pub fn read_evaluators(value: &Value, pointer: &str, problems: &mut Vec<FieldError>) -> Vec<Evaluator> {
+    let entries = match value {
+        Value::Array(entries) if (1..=MOST).contains(&entries.len()) => entries,
+        _ => {
+            let message = format!("must be a list of 1 to {MOST} evaluators");
+            let problem = FieldError::new(pointer, "type", message);
+            problems.push(
+                problem.suggest(r#""evaluators": [{"id": "match", "entrypoint": "builtin:exact_match"}]"#),
+            );
+            return Vec::new();
+        }
+    };
+    let mut read: Vec<Evaluator> = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let at = format!("{pointer}/{index}");
+        let Some(evaluator) = read_one(entry, &at, problems) else { continue };
+        if read.iter().any(|known| known.id == evaluator.id) {
+            problems.push(FieldError::new(
+                format!("{at}/id"),
+                "duplicate",
+                format!("duplicate '{}'", evaluator.id),
+            ));
+        }
+        read.push(evaluator);
+    }
+    read
+}
+
+fn read_one(entry: &Value, at: &str, problems: &mut Vec<FieldError>) -> Option<Evaluator> {
+    let Some(members) = entry.as_object() else {
+        problems.push(FieldError::new(
+            at,
+            "type",
+            "must be an object {id, entrypoint, config?, weight?, role?, threshold?}",
+        ));
+        return None;
+    };
+    let mut fields = Config::new(at.to_owned(), members, problems);
+    let (id, entrypoint) = (fields.text("id"), fields.text("entrypoint"));
+    for (name, value) in [("id", id), ("entrypoint", entrypoint)] {
+        if value.is_none_or(str::is_empty) {
+            fields.missing(name, "is required");
+        }
+    }
+    let weight = fields.number("weight").unwrap_or(1.0);
+    let threshold = fields.number("threshold");
+    if threshold.is_some_and(|threshold| threshold > 1.0) {
+        fields.note("threshold", "range", "must be a number from 0 to 1");
+    }
+    let role = match fields.word("role", &["score", "guard", "metric_only"]) {
+        Some("guard") => EvaluatorRole::Guard,
+        Some("metric_only") => EvaluatorRole::MetricOnly,
+        _ => EvaluatorRole::Score,
+    };
+    let config = fields.value("config");
+    let places = (fields.at("entrypoint"), fields.at("config"));
+    fields.finish();
+    let judge = builtin::read(entrypoint?, config, places, problems, 0)?;
+    Some(Evaluator { id: id?.to_owned(), weight, role, threshold, judge })
+}

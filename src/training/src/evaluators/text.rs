@@ -1,0 +1,288 @@
+//! Evaluators that compare texts.
+
+use regex::{Regex, RegexBuilder};
+use serde_json::Value;
+
+use super::builtin::Judge;
+use super::config::Config;
+use super::subject::{Subject, shown};
+use super::verdict::Verdict;
+
+/// Bytes that a compiled pattern may take.
+const PATTERN_SIZE: usize = 1 << 20;
+
+/// How texts are compared.
+#[derive(Debug, Clone, Copy)]
+struct Compare {
+    case: bool,
+    whitespace: bool,
+}
+
+impl Compare {
+    fn read(config: &mut Config<'_, '_>) -> Self {
+        let case = config.flag("case_sensitive").unwrap_or(true);
+        Self { case, whitespace: config.flag("whitespace").unwrap_or(false) }
+    }
+
+    /// A text as it is compared: without blanks around it, unless they count.
+    fn of(self, text: &str) -> String {
+        let text = if self.whitespace {
+            text.to_owned()
+        } else {
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        if self.case { text } else { text.to_lowercase() }
+    }
+}
+
+/// `exact_match`.
+pub(super) struct Exact {
+    compare: Compare,
+    expected: Option<Value>,
+}
+
+impl Exact {
+    pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
+        let (compare, expected) = (Compare::read(config), config.value("expected").cloned());
+        Some(Box::new(Self { compare, expected }))
+    }
+}
+
+impl Judge for Exact {
+    fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
+        let expected = self.expected.as_ref().unwrap_or(subject.expected);
+        let Value::String(expected) = expected else {
+            if expected.is_null() {
+                return Err("the case has no expected_output".to_owned());
+            }
+            let output = subject.json()?;
+            return Ok(match output == *expected {
+                true => Verdict::passed(true),
+                false => Verdict::passed(false).because(format!(
+                    "Expected {}. Got {}.",
+                    shown(&expected.to_string()),
+                    shown(&output.to_string())
+                )),
+            });
+        };
+        let (expected, got) = (self.compare.of(expected), self.compare.of(subject.text));
+        if expected == got {
+            return Ok(Verdict::passed(true));
+        }
+        Ok(Verdict::passed(false).because(difference(&expected, &got)))
+    }
+}
+
+/// Expected, got, and where they differ first.
+pub(super) fn difference(expected: &str, got: &str) -> String {
+    if got.trim().is_empty() {
+        return format!("Expected “{}”. The output is empty.", shown(expected));
+    }
+    let same = expected.chars().zip(got.chars()).take_while(|(a, b)| a == b).count();
+    let near = |text: &str| {
+        let rest: String = text.chars().skip(same).take(30).collect();
+        if rest.is_empty() { "its end".to_owned() } else { format!("“{rest}”") }
+    };
+    format!(
+        "Expected “{}”. Got “{}”. They differ from character {}: {} instead of {}.",
+        shown(expected),
+        shown(got),
+        same + 1,
+        near(got),
+        near(expected)
+    )
+}
+
+/// Which of several texts an output contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Each; the score is the share.
+    All,
+    /// At least one.
+    Any,
+    /// None.
+    No,
+}
+
+/// `contains`, `contains_all`, `contains_any`, `not_contains`.
+pub(super) struct Contains {
+    compare: Compare,
+    texts: Option<Vec<String>>,
+    wanted: Wanted,
+}
+
+impl Contains {
+    pub(super) fn read(config: &mut Config<'_, '_>, wanted: Wanted) -> Option<Box<dyn Judge>> {
+        let (compare, texts) = (Compare::read(config), config.texts("values"));
+        if wanted == Wanted::No && texts.is_none() {
+            config.missing("values", "the texts that must not be in the output");
+        }
+        Some(Box::new(Self { compare, texts, wanted }))
+    }
+}
+
+impl Judge for Contains {
+    fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String> {
+        let texts = match (&self.texts, subject.expected) {
+            (Some(texts), _) => texts.clone(),
+            (None, Value::Array(texts)) => texts.iter().map(text_of).collect(),
+            (None, _) => subject.expected_text().into_iter().collect(),
+        };
+        if texts.is_empty() {
+            return Err("neither config.values nor expected_output says what to look for".to_owned());
+        }
+        let got = self.compare.of(subject.text);
+        let is_in = |text: &&String| got.contains(&self.compare.of(text));
+        let (found, missing): (Vec<&String>, Vec<&String>) = texts.iter().partition(is_in);
+        let listed = |texts: &[&String]| {
+            let texts: Vec<String> = texts.iter().map(|text| format!("“{}”", shown(text))).collect();
+            texts.join(", ")
+        };
+        Ok(match self.wanted {
+            Wanted::All if missing.is_empty() => Verdict::passed(true),
+            Wanted::All => Verdict::of(share(found.len(), texts.len()), threshold.unwrap_or(1.0)).because(
+                format!("The output does not contain {}. Got “{}”.", listed(&missing), shown(subject.text)),
+            ),
+            Wanted::Any if !found.is_empty() => Verdict::passed(true),
+            Wanted::Any => Verdict::passed(false).because(format!(
+                "The output contains none of {}. Got “{}”.",
+                listed(&missing),
+                shown(subject.text)
+            )),
+            Wanted::No if found.is_empty() => Verdict::passed(true),
+            Wanted::No => {
+                Verdict::passed(false).because(format!("The output must not contain {}.", listed(&found)))
+            }
+        })
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A part of a whole.
+pub(super) fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { float(part) / float(whole) }
+}
+
+/// A count as a float; exact below 2^32.
+pub(super) fn float(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// `starts_with`.
+pub(super) struct StartsWith {
+    compare: Compare,
+    texts: Option<Vec<String>>,
+}
+
+impl StartsWith {
+    pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
+        let (compare, texts) = (Compare::read(config), config.texts("values"));
+        Some(Box::new(Self { compare, texts }))
+    }
+}
+
+impl Judge for StartsWith {
+    fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
+        let texts = self.texts.clone().unwrap_or_else(|| subject.expected_text().into_iter().collect());
+        if texts.is_empty() {
+            return Err("neither config.values nor expected_output says what to look for".to_owned());
+        }
+        let got = self.compare.of(subject.text);
+        if texts.iter().any(|text| got.starts_with(&self.compare.of(text))) {
+            return Ok(Verdict::passed(true));
+        }
+        let texts: Vec<String> = texts.iter().map(|text| format!("“{}”", shown(text))).collect();
+        Ok(Verdict::passed(false).because(format!(
+            "The output must start with {}. Got “{}”.",
+            texts.join(" or "),
+            shown(subject.text)
+        )))
+    }
+}
+
+/// `regex`.
+pub(super) struct Pattern {
+    pattern: Regex,
+    whole: bool,
+}
+
+impl Pattern {
+    pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
+        let case = config.flag("case_sensitive").unwrap_or(true);
+        let whole = config.flag("whole").unwrap_or(false);
+        let Some(pattern) = config.text("pattern") else {
+            config.missing("pattern", "the regular expression");
+            return None;
+        };
+        let built = RegexBuilder::new(pattern).case_insensitive(!case).size_limit(PATTERN_SIZE).build();
+        match built {
+            Ok(pattern) => Some(Box::new(Self { pattern, whole })),
+            Err(error) => {
+                let message = error.to_string();
+                config.note("pattern", "pattern", message.lines().last().unwrap_or("it cannot be read"));
+                None
+            }
+        }
+    }
+}
+
+impl Judge for Pattern {
+    fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
+        let text = subject.text.trim();
+        let found = self.pattern.find(text);
+        let matches =
+            found.is_some_and(|found| !self.whole || (found.start() == 0 && found.end() == text.len()));
+        if matches {
+            return Ok(Verdict::passed(true));
+        }
+        let what = if self.whole { "as a whole" } else { "anywhere" };
+        let reason =
+            format!("The output does not match /{}/ {what}. Got “{}”.", self.pattern.as_str(), shown(text));
+        Ok(Verdict::passed(false).because(reason))
+    }
+}
+
+/// `length`.
+pub(super) struct Length {
+    min: Option<usize>,
+    max: Option<usize>,
+    unit: &'static str,
+}
+
+impl Length {
+    pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
+        let (min, max) = (config.whole("min"), config.whole("max"));
+        let unit = config.word("unit", &["characters", "words", "lines"]).unwrap_or("characters");
+        if min.is_none() && max.is_none() {
+            config.missing("max", "needs 'min', 'max' or both");
+        }
+        if min > max && max.is_some() {
+            config.note("min", "range", "is larger than 'max'");
+        }
+        Some(Box::new(Self { min, max, unit }))
+    }
+}
+
+impl Judge for Length {
+    fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String> {
+        let text = subject.text.trim();
+        let length = match self.unit {
+            "words" => text.split_whitespace().count(),
+            "lines" => text.lines().count(),
+            _ => text.chars().count(),
+        };
+        let outside = match (self.min, self.max) {
+            (Some(min), _) if length < min => Some((share(length, min), format!("at least {min}"))),
+            (_, Some(max)) if length > max => Some((share(max, length), format!("at most {max}"))),
+            _ => None,
+        };
+        Ok(match outside {
+            None => Verdict::passed(true),
+            Some((score, allowed)) => Verdict::of(score, threshold.unwrap_or(1.0))
+                .because(format!("The output has {length} {}; it may have {allowed}.", self.unit)),
+        })
+    }
+}

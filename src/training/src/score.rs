@@ -1,0 +1,154 @@
+//! The score of a case, and of many.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::evaluators::{Evaluator, EvaluatorRole, Verdict};
+
+/// How the scores of a case's evaluators become one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Aggregate {
+    /// Their mean by their weights.
+    #[default]
+    WeightedMean,
+    /// The lowest.
+    Min,
+    /// Their product.
+    Product,
+}
+
+/// What a case is worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CaseScore {
+    /// From 0 to 1; `None` if every evaluator has skipped the case.
+    pub score: Option<f64>,
+    /// Whether each evaluator that is part of the score, and each guard, has passed.
+    pub passed: bool,
+}
+
+/// The score of a case by the verdicts of these evaluators, in their order.
+#[must_use]
+pub fn case_score(evaluators: &[Evaluator], verdicts: &[Verdict], aggregate: Aggregate) -> CaseScore {
+    let judged = || evaluators.iter().zip(verdicts).filter(|(_, verdict)| !verdict.skip);
+    let scored = || judged().filter(|(evaluator, _)| evaluator.role == EvaluatorRole::Score);
+    let scores = || scored().map(|(_, verdict)| verdict.score);
+    let score = match (scored().next(), aggregate) {
+        (None, _) => None,
+        (Some(_), Aggregate::Min) => Some(scores().fold(1.0, f64::min)),
+        (Some(_), Aggregate::Product) => Some(scores().product()),
+        (Some(_), Aggregate::WeightedMean) => {
+            mean(scored().map(|(evaluator, verdict)| (evaluator.weight, verdict.score)))
+        }
+    };
+    let counts = |evaluator: &Evaluator| evaluator.role != EvaluatorRole::MetricOnly;
+    let passed = judged().all(|(evaluator, verdict)| verdict.passed || !counts(evaluator));
+    CaseScore { score, passed }
+}
+
+/// The mean of `(weight, value)`, added in the order of the items; `None` without any weight.
+fn mean(items: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    let (weights, sum) =
+        items.fold((0.0, 0.0), |(weights, sum), (weight, value)| (weights + weight, sum + weight * value));
+    (weights > 0.0).then(|| sum / weights)
+}
+
+/// A judged case.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// Its weight in means.
+    pub weight: f64,
+    /// Of its evaluators, in their order.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// What many cases are worth.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// The mean of each evaluator, by its id.
+    pub summary: BTreeMap<String, f64>,
+    /// The mean score of the cases.
+    pub score: f64,
+    /// The share of cases that have passed.
+    pub pass_rate: f64,
+    /// How many cases there are.
+    pub n_cases: usize,
+}
+
+/// Sums up cases, in the order of their places in the dataset.
+#[must_use]
+pub fn summary(evaluators: &[Evaluator], cases: &[Judged], aggregate: Aggregate) -> Summary {
+    let mut means = BTreeMap::new();
+    for (place, evaluator) in evaluators.iter().enumerate() {
+        let scores = cases.iter().filter_map(|case| {
+            let verdict = case.verdicts.get(place).filter(|verdict| !verdict.skip)?;
+            Some((case.weight, verdict.score))
+        });
+        means.insert(evaluator.id.clone(), mean(scores).unwrap_or_default());
+    }
+    let scored = || cases.iter().map(|case| (case.weight, case_score(evaluators, &case.verdicts, aggregate)));
+    let score = mean(scored().filter_map(|(weight, case)| Some((weight, case.score?))));
+    let passed = mean(scored().map(|(weight, case)| (weight, if case.passed { 1.0 } else { 0.0 })));
+    Summary {
+        summary: means,
+        score: score.unwrap_or_default(),
+        pass_rate: passed.unwrap_or_default(),
+        n_cases: cases.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::evaluators::read_evaluators;
+
+    fn evaluators() -> Vec<Evaluator> {
+        let valid = "builtin:json_valid";
+        let request = json!([{"id": "a", "entrypoint": valid, "weight": 3}, {"id": "b", "entrypoint": valid},
+            {"id": "g", "entrypoint": valid, "role": "guard"}, {"id": "m", "entrypoint": valid, "role": "metric_only"}]);
+        read_evaluators(&request, "", &mut Vec::new())
+    }
+
+    fn verdicts(scores: [f64; 4]) -> Vec<Verdict> {
+        scores.into_iter().map(|score| Verdict::of(score, 0.5)).collect()
+    }
+
+    #[test]
+    fn a_case_is_scored_by_its_scoring_evaluators_alone() {
+        let evaluators = evaluators();
+        for (aggregate, score) in
+            [(Aggregate::WeightedMean, 0.875), (Aggregate::Min, 0.5), (Aggregate::Product, 0.5)]
+        {
+            let scored = case_score(&evaluators, &verdicts([1.0, 0.5, 0.9, 0.0]), aggregate);
+            assert_eq!(scored, CaseScore { score: Some(score), passed: true }, "{aggregate:?}");
+        }
+        assert!(!case_score(&evaluators, &verdicts([1.0, 1.0, 0.0, 1.0]), Aggregate::Min).passed, "a guard");
+    }
+
+    #[test]
+    fn what_is_skipped_does_not_count() {
+        let evaluators = evaluators();
+        let mut some = verdicts([0.0, 1.0, 1.0, 1.0]);
+        some[0].skip = true;
+        assert_eq!(
+            case_score(&evaluators, &some, Aggregate::default()),
+            CaseScore { score: Some(1.0), passed: true }
+        );
+        some[1].skip = true;
+        assert_eq!(case_score(&evaluators, &some, Aggregate::default()).score, None);
+    }
+
+    #[test]
+    fn means_count_the_weights_of_cases() {
+        let evaluators = evaluators();
+        let case = |weight, scores| Judged { weight, verdicts: verdicts(scores) };
+        let cases = [case(1.0, [1.0, 1.0, 1.0, 0.2]), case(3.0, [0.0, 0.0, 1.0, 0.2])];
+        let summed = summary(&evaluators, &cases, Aggregate::default());
+        assert_eq!((summed.score, summed.pass_rate, summed.n_cases), (0.25, 0.25, 2));
+        let means: Vec<(&str, f64)> = summed.summary.iter().map(|(id, mean)| (id.as_str(), *mean)).collect();
+        assert_eq!(means, [("a", 0.25), ("b", 0.25), ("g", 1.0), ("m", 0.2)]);
+        assert_eq!(summary(&evaluators, &[], Aggregate::default()).score, 0.0);
+    }
+}
