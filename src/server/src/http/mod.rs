@@ -65,6 +65,8 @@ pub(crate) fn application(
         .app_data(PathConfig::default().error_handler(|_, _| ApiError::new(ErrorCode::RouteNotFound).into()))
         .wrap(from_fn(cors::middleware))
         .wrap(from_fn(edge::middleware))
+        // Resources are tried in this order: a chat's requests are the most frequent.
+        .configure(chat::routes)
         .configure(health::routes)
         .configure(diagnosis::routes)
         .configure(workflows::routes)
@@ -75,7 +77,6 @@ pub(crate) fn application(
         .configure(workspaces::routes)
         .configure(credentials::routes)
         .configure(admin::routes)
-        .configure(chat::routes)
         .configure(auth::routes)
         .configure(ws::routes)
         .configure(pages::routes)
