@@ -57,6 +57,14 @@ pub fn check_answer(schema: &Value, answer: &Value, base: &str) -> Problems {
     Schema::problems_of(schema, answer, base)
 }
 
+/// Checks that a text can be read as a template, whatever is in scope.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn check_template(text: &str) -> Result<(), String> {
+    template::names_of_template(text).map(drop)
+}
+
 /// Whether a text inside the value may name `messages`.
 #[must_use]
 pub fn names_messages(value: &Value) -> bool {

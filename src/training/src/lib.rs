@@ -4,16 +4,21 @@
 
 pub mod calls;
 mod case;
+mod compare;
 mod dataset;
 pub mod evaluators;
+mod judging;
 mod mocks;
 mod policy;
+pub mod rewrite;
 mod runner;
 mod score;
 mod splits;
 
 pub use case::Case;
+pub use compare::{Comparison, Race, interval, kfold, race};
 pub use dataset::{read_cases, read_lines};
+pub use judging::judge;
 pub use mocks::Mocks;
 pub use policy::{Reach, reach};
 pub use runner::{CaseError, CaseRun, CaseSettings, CaseStep, run_case};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use training::{CaseError, CaseSettings};
+use training::evaluators::{Evaluator, read_evaluators};
+use training::{CaseError, CaseSettings, judge};
 
 use crate::world::{Answer, World, asking, case, llm, plan};
 
@@ -120,4 +121,55 @@ async fn a_case_that_takes_too_long_is_ended() {
         "{:?}",
         ran.duration
     );
+}
+
+fn evaluators(request: &Value) -> Vec<Evaluator> {
+    let mut problems = Vec::new();
+    let read = read_evaluators(request, "", &mut problems);
+    assert_eq!(problems, []);
+    read
+}
+
+#[tokio::test]
+async fn a_result_is_judged_again_without_a_call() {
+    let world = World::new();
+    let plan = plan(&[llm("ask", "{{ inputs.message }}")], "{{ results.ask.text }}");
+    let case = training::Case { expected_output: json!("forty two"), ..asking(0, "forty") };
+    let ran = world.run(&plan, &case).await;
+    let exact = evaluators(&json!([{"id": "exact", "entrypoint": "builtin:exact_match"}]));
+    let others = evaluators(
+        &json!([{"id": "start", "entrypoint": "builtin:starts_with", "config": {"values": "for"}},
+        {"id": "words", "entrypoint": "builtin:token_f1"}]),
+    );
+    let scores = |evaluators: &[Evaluator]| {
+        judge(evaluators, &case, &ran, Some(0.0))
+            .unwrap()
+            .iter()
+            .map(|verdict| verdict.score)
+            .collect::<Vec<f64>>()
+    };
+    assert_eq!((scores(&exact), scores(&others)), (vec![0.0], vec![1.0, 2.0 / 3.0]));
+    assert_eq!(world.model.requests.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn a_failure_scores_nothing_and_only_the_workflow_s_own_is_feedback() {
+    let exact = evaluators(&json!([{"id": "exact", "entrypoint": "builtin:exact_match"}]));
+    let plan = plan(&[llm("ask", "x")], "x");
+    let hanging =
+        with(World::new().scripted(vec![Answer::Hangs]), |settings| settings.limit = Duration::from_secs(2));
+    let late = hanging.run_while_time_passes(&plan, &asking(0, "x")).await;
+    let down = World::new().scripted((0..3).map(|_| Answer::IsDown).collect());
+    let down = down.run_while_time_passes(&plan, &asking(0, "x")).await;
+    for (ran, has_feedback) in [(&late, true), (&down, false)] {
+        let verdict = judge(&exact, &asking(0, "x"), ran, None).unwrap().remove(0);
+        assert_eq!(
+            (verdict.score, verdict.passed, verdict.feedback.is_some()),
+            (0.0, false, has_feedback),
+            "{verdict:?}"
+        );
+        assert!(verdict.reason.unwrap().starts_with(ran.error.as_ref().unwrap().code()));
+    }
+    let spent = training::CaseRun { error: Some(CaseError::Exhausted), ..late };
+    assert_eq!(judge(&exact, &asking(0, "x"), &spent, None), None);
 }

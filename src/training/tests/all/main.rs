@@ -11,4 +11,5 @@
 mod calls;
 mod cases;
 mod evaluators;
+mod rewrite;
 mod world;

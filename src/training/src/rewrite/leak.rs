@@ -1,0 +1,153 @@
+//! Whether a prompt repeats cases that decide. Such a prompt would be good at these cases and at no others.
+
+use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use serde_json::Value;
+
+use crate::case::Case;
+
+/// Words in a row, and characters without blanks, that are no chance.
+const WORDS: usize = 8;
+const CHARACTERS: usize = 40;
+
+/// Knows what cases say that are held out: what is in no case for training and not in the seed.
+#[derive(Debug, Clone, Default)]
+pub struct LeakGuard {
+    held_out: HashSet<u64>,
+}
+
+impl LeakGuard {
+    /// `held_out`: cases for validation and test. `open`: cases for training. `seeds`: the seed's prompts.
+    #[must_use]
+    pub fn new<'a>(
+        held_out: impl Iterator<Item = &'a Case>,
+        open: impl Iterator<Item = &'a Case>,
+        seeds: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let mut guard = HashSet::new();
+        for case in held_out {
+            texts(case, &mut |text| {
+                parts(text, &mut |part, _, _| {
+                    guard.insert(part);
+                })
+            });
+        }
+        let mut known = |text: &str| {
+            parts(text, &mut |part, _, _| {
+                guard.remove(&part);
+            })
+        };
+        for case in open {
+            texts(case, &mut known);
+        }
+        seeds.for_each(known);
+        Self { held_out: guard }
+    }
+
+    /// What a text repeats first of a case that is held out.
+    #[must_use]
+    pub fn leak(&self, text: &str) -> Option<String> {
+        let mut first: Option<(usize, String)> = None;
+        parts(text, &mut |part, place, written| {
+            if self.held_out.contains(&part) && first.as_ref().is_none_or(|(earlier, _)| place < *earlier) {
+                first = Some((place, written()));
+            }
+        });
+        first.map(|(_, text)| text)
+    }
+}
+
+/// Every text of a case, however deep.
+fn texts(case: &Case, each: &mut dyn FnMut(&str)) {
+    fn of(value: &Value, each: &mut dyn FnMut(&str)) {
+        match value {
+            Value::String(text) => each(text),
+            Value::Array(entries) => entries.iter().for_each(|entry| of(entry, each)),
+            Value::Object(members) => members.values().for_each(|member| of(member, each)),
+            _ => {}
+        }
+    }
+    case.inputs.values().for_each(|input| of(input, each));
+    of(&case.expected_output, each);
+}
+
+/// Takes the hash of a part, its place, and how it is written.
+type Each<'a> = &'a mut dyn FnMut(u64, usize, &dyn Fn() -> String);
+
+/// The parts of a text: the hash of each, its place, and how it is written.
+fn parts(text: &str, each: Each<'_>) {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let plain: Vec<String> = words.iter().map(|word| plain(word)).collect();
+    for (place, part) in plain.windows(WORDS).enumerate() {
+        each(hash(part), place, &|| words.get(place..place + WORDS).unwrap_or_default().join(" "));
+    }
+    for (place, word) in words.iter().enumerate() {
+        let letters: Vec<char> = word.chars().collect();
+        for part in letters.windows(CHARACTERS) {
+            each(hash(part), place, &|| part.iter().collect());
+        }
+    }
+}
+
+/// A word as it is compared: what stands around it makes no difference.
+fn plain(word: &str) -> String {
+    word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase()
+}
+
+fn hash(part: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    part.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    fn case(inputs: &Value, expected: &str) -> Case {
+        let inputs = inputs.as_object().unwrap().clone();
+        Case { id: "0".into(), index: 0, inputs, expected_output: json!(expected), metadata: Map::new() }
+    }
+
+    fn guard(held_out: &[Case], open: &[Case], seed: &str) -> LeakGuard {
+        LeakGuard::new(held_out.iter(), open.iter(), [seed].into_iter())
+    }
+
+    const NINE: &str = "The order number seven was sent on Monday morning.";
+
+    #[test]
+    fn eight_words_in_a_row_are_a_leak_and_seven_are_none() {
+        let guard = guard(&[case(&json!({"deep": {"list": [NINE]}}), "")], &[], "");
+        let leak = guard.leak("Note: “the ORDER number seven, was sent on Monday” is an example.");
+        assert_eq!(leak.as_deref(), Some("“the ORDER number seven, was sent on Monday”"));
+        assert_eq!(guard.leak("the order number seven was sent on Tuesday"), None);
+    }
+
+    #[test]
+    fn what_an_expected_output_says_is_a_leak_too() {
+        let guard = guard(&[case(&json!({}), NINE)], &[], "");
+        assert!(guard.leak(NINE).is_some());
+    }
+
+    #[test]
+    fn what_training_or_the_seed_says_is_none() {
+        let held_out = [case(&json!({"text": NINE}), "")];
+        assert_eq!(guard(&held_out, &[case(&json!({"other": NINE}), "")], "").leak(NINE), None);
+        assert_eq!(guard(&held_out, &[], NINE).leak(NINE), None);
+    }
+
+    #[test]
+    fn forty_characters_without_blanks_are_a_leak() {
+        let token =
+            "注文番号七は月曜日の朝に発送されました。お届けまでしばらくお待ちください。よろしくお願いします";
+        assert!(token.chars().count() >= CHARACTERS);
+        let guard = guard(&[case(&json!({"text": token}), "")], &[], "");
+        assert!(guard.leak(&format!("例：{token}")).is_some());
+        let short: String = token.chars().take(CHARACTERS - 1).collect();
+        assert_eq!(guard.leak(&short), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! What a new text must keep of the old one.
+
+use std::collections::BTreeSet;
+
+/// Least limit of a prompt's length without one of its own, in characters, and the growth that it allows.
+const LEAST_MAX: usize = 2_000;
+const GROWTH: usize = 4;
+
+/// A part of a prompt that no rewrite may change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FrozenSpan {
+    /// This text.
+    Text(String),
+    /// What is between two markers, with them.
+    Between {
+        /// Its first characters.
+        start: String,
+        /// Its last characters.
+        end: String,
+    },
+}
+
+/// Why a new text is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RewriteFault {
+    /// It is the old one.
+    Unchanged,
+    /// It is too long.
+    TooLong {
+        /// Characters that it has.
+        length: usize,
+        /// Characters that it may have.
+        max: usize,
+    },
+    /// Placeholders of the seed are missing.
+    PlaceholdersLost(Vec<String>),
+    /// A frozen part is missing.
+    SpanChanged(String),
+    /// It is no template.
+    NoTemplate(String),
+    /// It contains text of a case that decides.
+    Leak(String),
+}
+
+impl RewriteFault {
+    /// For the model, which may try again.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::Unchanged => "The new prompt is the same as the current one.".to_owned(),
+            Self::TooLong { length, max } => {
+                format!("The new prompt has {length} characters; it may have {max}.")
+            }
+            Self::PlaceholdersLost(lost) => {
+                format!("The new prompt must contain {} exactly as in the current one.", lost.join(", "))
+            }
+            Self::SpanChanged(span) => format!("The new prompt must contain this part unchanged: {span}"),
+            Self::NoTemplate(why) => format!("The new prompt cannot be read as a template: {why}"),
+            Self::Leak(found) => format!("The new prompt must not repeat the cases: “{found}”."),
+        }
+    }
+}
+
+/// What every rewrite of a prompt must keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptRules {
+    placeholders: BTreeSet<String>,
+    spans: Vec<String>,
+    max: usize,
+}
+
+impl PromptRules {
+    /// Of the seed's text. `max_chars`: the prompt's own limit.
+    #[must_use]
+    pub fn of(seed: &str, frozen: &[FrozenSpan], max_chars: Option<usize>) -> Self {
+        let spans = frozen.iter().flat_map(|span| match span {
+            FrozenSpan::Text(text) => vec![text.clone()],
+            FrozenSpan::Between { start, end } => between(seed, start, end),
+        });
+        let max = max_chars.unwrap_or_else(|| (seed.chars().count().saturating_mul(GROWTH)).max(LEAST_MAX));
+        Self { placeholders: placeholders(seed), spans: spans.collect(), max }
+    }
+
+    /// The limit of the length, in characters.
+    #[must_use]
+    pub fn max_chars(&self) -> usize {
+        self.max
+    }
+
+    /// Why a text is not taken; `None` if it is.
+    #[must_use]
+    pub fn fault(&self, current: &str, text: &str) -> Option<RewriteFault> {
+        if text.trim() == current.trim() {
+            return Some(RewriteFault::Unchanged);
+        }
+        let length = text.chars().count();
+        if length > self.max {
+            return Some(RewriteFault::TooLong { length, max: self.max });
+        }
+        let kept = placeholders(text);
+        let lost: Vec<String> = self.placeholders.difference(&kept).cloned().collect();
+        if !lost.is_empty() {
+            return Some(RewriteFault::PlaceholdersLost(lost));
+        }
+        if let Some(span) = self.spans.iter().find(|span| !text.contains(span.as_str())) {
+            return Some(RewriteFault::SpanChanged(span.clone()));
+        }
+        engine::check_template(text).err().map(RewriteFault::NoTemplate)
+    }
+}
+
+/// The parts of a text from one marker to the next other one, with both.
+fn between(text: &str, start: &str, end: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(begin) = rest.find(start).filter(|_| !start.is_empty() && !end.is_empty()) {
+        let inside = begin + start.len();
+        let Some(length) = rest.get(inside..).and_then(|rest| rest.find(end)) else { break };
+        let stop = inside + length + end.len();
+        found.extend(rest.get(begin..stop).map(str::to_owned));
+        rest = rest.get(stop..).unwrap_or_default();
+    }
+    found
+}
+
+/// `{{ … }}` and `[[ … ]]`, without blanks inside: how they are written makes no difference.
+fn placeholders(text: &str) -> BTreeSet<String> {
+    let of = |begin: &'static str, end: &'static str| {
+        between(text, begin, end).into_iter().map(|found| found.split_whitespace().collect::<String>())
+    };
+    of("{{", "}}").chain(of("[[", "]]")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: &str = "Answer {{ inputs.name }} of [[shop]]. <rules>Never lie.</rules> Be short.";
+
+    fn fault(text: &str) -> Option<RewriteFault> {
+        let frozen = [FrozenSpan::Between { start: "<rules>".into(), end: "</rules>".into() }];
+        PromptRules::of(SEED, &frozen, Some(120)).fault(SEED, text)
+    }
+
+    #[test]
+    fn a_rewrite_keeps_what_it_must() {
+        assert_eq!(fault("Greet {{inputs.name}} of [[ shop ]]. <rules>Never lie.</rules>"), None);
+        assert_eq!(fault(&format!(" {SEED}\n")), Some(RewriteFault::Unchanged));
+        let lost = |names: &[&str]| {
+            Some(RewriteFault::PlaceholdersLost(names.iter().map(|name| (*name).to_owned()).collect()))
+        };
+        assert_eq!(
+            fault("Greet {{ inputs.user }}. <rules>Never lie.</rules>"),
+            lost(&["[[shop]]", "{{inputs.name}}"])
+        );
+        assert_eq!(
+            fault("Greet {{ inputs.name }} of [[shop]]. <rules>Never, ever lie.</rules>"),
+            Some(RewriteFault::SpanChanged("<rules>Never lie.</rules>".into()))
+        );
+        let long = format!("{SEED}{}", "x".repeat(120));
+        assert_eq!(fault(&long), Some(RewriteFault::TooLong { length: long.chars().count(), max: 120 }));
+        let Some(RewriteFault::NoTemplate(_)) =
+            fault("{{ inputs.name }} [[shop]] <rules>Never lie.</rules> {% if %}")
+        else {
+            panic!("a template that cannot be read");
+        };
+    }
+
+    #[test]
+    fn the_limit_grows_with_the_seed() {
+        let max = |seed: &str| PromptRules::of(seed, &[], None).max_chars();
+        assert_eq!((max("short"), max(&"x".repeat(1_000)), max(&"é".repeat(600))), (2_000, 4_000, 2_400));
+    }
+
+    #[test]
+    fn each_fault_says_what_to_do() {
+        for (fault, told) in [
+            (RewriteFault::PlaceholdersLost(vec!["{{a}}".into()]), "{{a}}"),
+            (RewriteFault::TooLong { length: 9, max: 5 }, "5"),
+            (RewriteFault::SpanChanged("x y".into()), "x y"),
+            (RewriteFault::Leak("seven words".into()), "seven words"),
+        ] {
+            assert!(fault.message().contains(told), "{fault:?}");
+        }
+    }
+}
