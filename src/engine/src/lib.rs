@@ -15,6 +15,7 @@ mod document;
 mod effects;
 mod error;
 mod execute;
+pub mod fenced;
 mod graph;
 mod limits;
 mod mcp;
@@ -41,8 +42,10 @@ pub use execute::{
     Activity, AskingStep, Effect, FilledInput, Idle, Life, Patch, Plan, RecordedStep, RunInfo, RunInput,
     execute, ports, refill,
 };
+pub use graph::fields::Fields;
 pub use graph::parse::parse;
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};
+pub use nodes::Path;
 pub use references::Reference;
 pub use schema::Schema;
 

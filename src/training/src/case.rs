@@ -1,7 +1,8 @@
 //! A case of a dataset.
 
+use engine::Fields;
 use serde_json::{Map, Value, json};
-use wire::{FieldError, nearest};
+use wire::FieldError;
 
 /// A case.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,69 +61,54 @@ pub(crate) fn read_case(
     pointer: &str,
     problems: &mut Vec<FieldError>,
 ) -> Option<Case> {
-    let Some(members) = value.as_object() else {
-        problems.push(FieldError::new(
-            pointer,
-            "type",
-            "must be an object {id?, inputs, expected_output?, metadata?}",
-        ));
-        return None;
-    };
+    let before = problems.len();
+    let mut fields = Fields::of(pointer, value, problems)?;
     if value.to_string().len() > LARGEST {
         problems.push(FieldError::new(pointer, "size", "a case has at most 1 MiB"));
         return None;
     }
-    let before = problems.len();
-    let note = |problems: &mut Vec<FieldError>, name: &str, code: &str, message: &str| {
-        problems.push(FieldError::new(format!("{pointer}/{name}"), code, message));
-    };
-    for name in members.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
-        let mut problem =
-            FieldError::new(format!("{pointer}/{name}"), "unknown_field", format!("unknown field '{name}'"));
-        if let Some(near) = nearest(name, KNOWN) {
-            problem = problem.suggest(format!("did you mean '{near}'?"));
-        }
-        problems.push(problem);
-    }
-    let id = match members.get("id") {
-        None | Some(Value::Null) => index.to_string(),
-        Some(Value::String(id)) if (1..=200).contains(&id.chars().count()) => id.clone(),
+    let id = match fields.value("id") {
+        None => index.to_string(),
         Some(Value::Number(id)) => id.to_string(),
+        Some(Value::String(id)) if (1..=200).contains(&id.chars().count()) => id.clone(),
         Some(_) => {
-            note(problems, "id", "type", "must be a text of 1 to 200 characters");
+            problems.push(FieldError::new(fields.at("id"), "type", "must be a text of 1 to 200 characters"));
             String::new()
         }
     };
-    let inputs = members.get("inputs").and_then(Value::as_object).cloned();
-    if inputs.is_none() {
-        note(problems, "inputs", "type", "must be an object: the inputs of a run");
-    }
-    let metadata = match members.get("metadata") {
-        None | Some(Value::Null) => Map::new(),
-        Some(Value::Object(metadata)) => metadata.clone(),
-        Some(_) => {
-            note(problems, "metadata", "type", "must be an object");
-            Map::new()
-        }
-    };
+    let inputs =
+        fields.required("inputs", problems).and_then(|inputs| object(inputs, fields.at("inputs"), problems));
+    let metadata = fields.value("metadata");
+    let metadata =
+        metadata.and_then(|metadata| object(metadata, fields.at("metadata"), problems)).unwrap_or_default();
     for (name, is_good, what) in METADATA {
         if metadata.get(*name).is_some_and(|value| !value.is_null() && !is_good(value)) {
-            note(problems, &format!("metadata/{name}"), "type", what);
+            problems.push(FieldError::new(format!("{pointer}/metadata/{name}"), "type", *what));
         }
     }
-    let expected_output = members.get("expected_output").cloned().unwrap_or_default();
+    let expected_output = fields.value("expected_output").cloned().unwrap_or_default();
+    fields.refuse_others(problems);
     let inputs = inputs.filter(|_| problems.len() == before)?;
     Some(Case { id, index, inputs, expected_output, metadata })
 }
 
-const KNOWN: [&str; 4] = ["id", "inputs", "expected_output", "metadata"];
+fn object(value: &Value, pointer: String, problems: &mut Vec<FieldError>) -> Option<Map<String, Value>> {
+    if !value.is_object() {
+        problems.push(FieldError::new(pointer, "type", "must be an object"));
+    }
+    value.as_object().cloned()
+}
 
 type Check = fn(&Value) -> bool;
 
 /// Members of `metadata` that mean something, with what they must be.
 const METADATA: &[(&str, Check, &str)] = &[
     ("split", |value| matches!(value.as_str(), Some("train" | "val" | "test")), "must be train, val or test"),
-    ("weight", |value| value.as_f64().is_some_and(|weight| weight >= 0.0), "must be a number of at least 0"),
+    (
+        "weight",
+        |value| value.as_f64().is_some_and(|weight| (0.0..=1e9).contains(&weight)),
+        "must be a number from 0 to 1e9",
+    ),
     ("group", Value::is_string, "must be a text"),
     ("messages", Value::is_array, "must be a list of {role, content}"),
     ("mocks", Value::is_object, "must be an object: results by the names of nodes"),
@@ -195,7 +181,7 @@ mod tests {
         };
         for (case, expected) in [
             (json!(1), &[" type"][..]),
-            (json!({}), &["/inputs type"]),
+            (json!({}), &["/inputs required"]),
             (json!({"inputs": {}, "expected": 1}), &["/expected unknown_field"]),
             (
                 json!({"inputs": [], "id": true, "metadata": 1}),

@@ -15,26 +15,26 @@ pub fn judge(
     run: &CaseRun,
     cost: Option<f64>,
 ) -> Option<Vec<Verdict>> {
-    let verdict: Box<dyn Fn(&Evaluator) -> Verdict> = match &run.error {
-        Some(CaseError::Exhausted) => return None,
-        Some(error) => Box::new(move |_| without_output(error)),
-        None => Box::new(move |evaluator| {
-            evaluator.judge(&Subject {
+    match &run.error {
+        Some(CaseError::Exhausted) => None,
+        Some(error) => Some(evaluators.iter().map(|_| without_output(error)).collect()),
+        None => {
+            let subject = Subject {
                 output: &run.output,
                 text: &run.text,
                 expected: &case.expected_output,
                 trace: &run.trace,
                 measured: Measured { duration: run.duration, cost },
-            })
-        }),
-    };
-    Some(evaluators.iter().map(verdict).collect())
+            };
+            Some(evaluators.iter().map(|evaluator| evaluator.judge(&subject)).collect())
+        }
+    }
 }
 
 fn without_output(error: &CaseError) -> Verdict {
     let reason = format!("{}: {}", error.code(), error.message());
     let verdict = Verdict::without_output(&reason);
-    // No prompt can mend what is not the workflow's fault.
+    // A prompt cannot mend what is not the workflow's fault.
     if error.is_infrastructure() { Verdict { feedback: None, ..verdict } } else { verdict }
 }
 
@@ -53,6 +53,11 @@ impl CaseError {
                     | ErrorCode::ModelUnavailable
                     | ErrorCode::EgressRefused
                     | ErrorCode::CredentialMissing
+                    | ErrorCode::CodeBusy
+                    | ErrorCode::CodeUnavailable
+                    | ErrorCode::CodeCrashed
+                    | ErrorCode::PostgresUnreachable
+                    | ErrorCode::StorageFull
             ),
         }
     }

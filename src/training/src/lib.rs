@@ -9,6 +9,7 @@ mod dataset;
 pub mod evaluators;
 mod judging;
 mod mocks;
+mod numbers;
 mod policy;
 pub mod rewrite;
 mod runner;

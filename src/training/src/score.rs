@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::evaluators::{Evaluator, EvaluatorRole, Verdict};
+use crate::numbers::mean;
 
 /// How the scores of a case's evaluators become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,13 +47,6 @@ pub fn case_score(evaluators: &[Evaluator], verdicts: &[Verdict], aggregate: Agg
     CaseScore { score, passed }
 }
 
-/// The mean of `(weight, value)`, added in the order of the items; `None` without any weight.
-fn mean(items: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
-    let (weights, sum) =
-        items.fold((0.0, 0.0), |(weights, sum), (weight, value)| (weights + weight, sum + weight * value));
-    (weights > 0.0).then(|| sum / weights)
-}
-
 /// A judged case.
 #[derive(Debug, Clone)]
 pub struct Judged {
@@ -88,7 +82,8 @@ pub fn summary(evaluators: &[Evaluator], cases: &[Judged], aggregate: Aggregate)
     }
     let scored = || cases.iter().map(|case| (case.weight, case_score(evaluators, &case.verdicts, aggregate)));
     let score = mean(scored().filter_map(|(weight, case)| Some((weight, case.score?))));
-    let passed = mean(scored().map(|(weight, case)| (weight, if case.passed { 1.0 } else { 0.0 })));
+    let counted = scored().filter(|(_, case)| case.score.is_some());
+    let passed = mean(counted.map(|(weight, case)| (weight, if case.passed { 1.0 } else { 0.0 })));
     Summary {
         summary: means,
         score: score.unwrap_or_default(),
@@ -150,5 +145,9 @@ mod tests {
         let means: Vec<(&str, f64)> = summed.summary.iter().map(|(id, mean)| (id.as_str(), *mean)).collect();
         assert_eq!(means, [("a", 0.25), ("b", 0.25), ("g", 1.0), ("m", 0.2)]);
         assert_eq!(summary(&evaluators, &[], Aggregate::default()).score, 0.0);
+        let mut skipped = case(1.0, [1.0; 4]);
+        skipped.verdicts.iter_mut().for_each(|verdict| verdict.skip = true);
+        let summed = summary(&evaluators, &[skipped, case(1.0, [0.0; 4])], Aggregate::default());
+        assert_eq!((summed.score, summed.pass_rate), (0.0, 0.0), "a case without a score has not passed");
     }
 }

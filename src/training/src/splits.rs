@@ -29,7 +29,7 @@ pub struct Splits {
     pub val: Vec<usize>,
     /// What is looked at once, at the end.
     pub test: Vec<usize>,
-    /// `None`: there is no estimate.
+    /// `None`: the request asks for none.
     pub test_estimate: Option<TestEstimate>,
     /// Whether training and validation are the same cases although the optimizer would hold some out.
     pub overfit_risk: bool,

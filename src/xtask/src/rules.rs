@@ -51,6 +51,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "cache",
             "canonical",
             "channel",
+            "fenced",
             "graph",
             "tags",
             "limits",

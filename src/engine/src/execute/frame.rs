@@ -83,6 +83,12 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// The frame of the outermost graph.
+    pub(super) fn outermost(now: DateTime<Utc>, input: RunInput) -> Self {
+        let halt = CancellationToken::new();
+        Self { prefix: String::new(), step: None, depth: 0, now, halt, tolerated: false, input }
+    }
+
     pub(super) fn recursion_limit(&self) -> Result<u32, Stop> {
         self.limit("recursion_limit", RECURSION_LIMIT, RECURSION_MAX)
     }

@@ -33,7 +33,6 @@ mod unknown;
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
 pub use activity::{Activity, AskingStep, Idle};
@@ -162,15 +161,7 @@ pub async fn execute(
         refill: None,
     };
     let now = input.life(1).map_or_else(|| ports.clock.now(), |life| life.accepted_at);
-    let frame = Frame {
-        prefix: String::new(),
-        step: None,
-        depth: 0,
-        now,
-        halt: CancellationToken::new(),
-        tolerated: false,
-        input,
-    };
+    let frame = Frame::outermost(now, input);
     let root = StepOutput::root(ports.output);
     let _busy = ports.activity.busy();
     let running = async {

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 
 use super::aside::aside;
 use super::attempt::{Visit, Visited};
@@ -71,15 +70,7 @@ pub async fn refill(
             filling: Semaphore::new(1),
         }),
     };
-    let frame = Frame {
-        prefix: String::new(),
-        step: None,
-        depth: 0,
-        now,
-        halt: CancellationToken::new(),
-        tolerated: false,
-        input,
-    };
+    let frame = Frame::outermost(now, input);
     let root = StepOutput::root(ports.output);
     // Where the journal ends, so does this.
     let _ = steps::run(&env, plan, &frame, &root, 0).await;

@@ -6,8 +6,8 @@ pub(crate) use wire::{escape, nearest};
 
 use crate::Problems;
 
-/// An object of the graph, read member by member.
-pub(crate) struct Fields<'a> {
+/// An object of a request or a graph, read member by member.
+pub struct Fields<'a> {
     pointer: String,
     members: &'a Map<String, Value>,
     known: Vec<&'static str>,
@@ -15,7 +15,7 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Reads `value`, which must be an object.
-    pub(crate) fn of(pointer: impl Into<String>, value: &'a Value, problems: &mut Problems) -> Option<Self> {
+    pub fn of(pointer: impl Into<String>, value: &'a Value, problems: &mut Problems) -> Option<Self> {
         let pointer = pointer.into();
         match value {
             Value::Object(members) => Some(Self { pointer, members, known: Vec::new() }),
@@ -28,12 +28,12 @@ impl<'a> Fields<'a> {
 
     /// JSON pointer to a member.
     #[must_use]
-    pub(crate) fn at(&self, name: &str) -> String {
+    pub fn at(&self, name: &str) -> String {
         format!("{}/{}", self.pointer, escape(name))
     }
 
     /// A member as it stands.
-    pub(crate) fn value(&mut self, name: &'static str) -> Option<&'a Value> {
+    pub fn value(&mut self, name: &'static str) -> Option<&'a Value> {
         if !self.known.contains(&name) {
             self.known.push(name);
         }
@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A member that must be there.
-    pub(crate) fn required(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a Value> {
+    pub fn required(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a Value> {
         let value = self.value(name);
         if value.is_none() {
             let problem = FieldError::new(self.at(name), "required", "is required");
@@ -65,7 +65,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A text that must be there.
-    pub(crate) fn text(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a str> {
+    pub fn text(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a str> {
         let value = self.required(name, problems)?;
         let text = value.as_str();
         if text.is_none() {
@@ -76,12 +76,12 @@ impl<'a> Fields<'a> {
     }
 
     /// A text, where it is there.
-    pub(crate) fn optional_text(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a str> {
+    pub fn optional_text(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a str> {
         if self.value(name).is_some() { self.text(name, problems) } else { None }
     }
 
     /// A number within bounds, where it is there.
-    pub(crate) fn number(
+    pub fn number(
         &mut self,
         name: &'static str,
         bounds: std::ops::RangeInclusive<f64>,
@@ -100,7 +100,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A whole number within bounds, where it is there.
-    pub(crate) fn whole(
+    pub fn whole(
         &mut self,
         name: &'static str,
         bounds: std::ops::RangeInclusive<u32>,
@@ -121,7 +121,7 @@ impl<'a> Fields<'a> {
     }
 
     /// True or false, where it is there.
-    pub(crate) fn boolean(&mut self, name: &'static str, problems: &mut Problems) -> Option<bool> {
+    pub fn boolean(&mut self, name: &'static str, problems: &mut Problems) -> Option<bool> {
         let value = self.value(name)?;
         if !value.is_boolean() {
             let problem = FieldError::new(self.at(name), "type", "must be true or false");
@@ -131,7 +131,7 @@ impl<'a> Fields<'a> {
     }
 
     /// One of a few words, where it is there.
-    pub(crate) fn word(
+    pub fn word(
         &mut self,
         name: &'static str,
         words: &[&'static str],
@@ -157,7 +157,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Notes every unknown member.
-    pub(crate) fn refuse_others(&self, problems: &mut Problems) {
+    pub fn refuse_others(&self, problems: &mut Problems) {
         for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
             let problem = FieldError::new(self.at(name), "unknown_field", format!("unknown field '{name}'"));
             problems.push(match nearest(name, self.known.iter().copied()) {

@@ -205,17 +205,9 @@ pub(super) fn read(
         problems.push(unknown(entrypoint, name, at.0));
         return None;
     };
-    let none = Map::new();
-    let members = match config {
-        None | Some(Value::Null) => &none,
-        Some(Value::Object(members)) => members,
-        Some(_) => {
-            problems.push(FieldError::new(at.1, "type", "must be an object"));
-            return None;
-        }
-    };
+    let none = Value::Object(Map::new());
     let before = problems.len();
-    let mut config = Config::new(at.1, members, problems);
+    let mut config = Config::of(at.1, config.unwrap_or(&none), problems)?;
     let judge = (found.read)(&mut config, depth);
     config.finish();
     judge.filter(|_| problems.len() == before)

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wire::FieldError;
 
 use super::builtin::{self, Judge};
-use super::config::Config;
+use super::config::{Config, POSITIVE};
 use super::subject::Subject;
 use super::verdict::Verdict;
 
@@ -58,18 +58,10 @@ fn read_part(
     problems: &mut Vec<FieldError>,
     depth: u32,
 ) -> Option<(f64, Box<dyn Judge>)> {
-    let Some(members) = entry.as_object() else {
-        problems.push(FieldError::new(pointer, "type", "must be an object {entrypoint, config?, weight?}"));
-        return None;
-    };
-    let mut fields = Config::new(pointer, members, problems);
-    let weight = fields.number("weight").unwrap_or(1.0);
-    let config = fields.value("config");
-    let entrypoint = fields.text("entrypoint");
+    let mut fields = Config::of(pointer, entry, problems)?;
+    let weight = fields.number("weight", POSITIVE).unwrap_or(1.0);
+    let (entrypoint, config) = (fields.text("entrypoint"), fields.value("config"));
     let at = (fields.at("entrypoint"), fields.at("config"));
-    if entrypoint.is_none() {
-        fields.missing("entrypoint", "such as builtin:contains");
-    }
     fields.finish();
     Some((weight, builtin::read(entrypoint?, config, at, problems, depth + 1)?))
 }

@@ -1,29 +1,32 @@
-//! The fields of an evaluator's `config`, each read once; what is left over is unknown.
+//! The fields of an evaluator and of its `config`, with the problems that are found.
 
-use serde_json::{Map, Value};
-use wire::{FieldError, nearest};
+use std::ops::RangeInclusive;
 
-/// Reads a config and collects every problem.
+use engine::Fields;
+use serde_json::Value;
+use wire::FieldError;
+
+/// Most that a count or a number may be where nothing else limits it.
+const MOST: u32 = 1_000_000_000;
+/// Numbers of at least 0.
+pub(super) const POSITIVE: RangeInclusive<f64> = 0.0..=1e9;
+
+/// Reads an object field by field.
 pub(super) struct Config<'a, 'p> {
-    pointer: String,
-    members: &'a Map<String, Value>,
-    known: Vec<&'static str>,
+    fields: Fields<'a>,
     problems: &'p mut Vec<FieldError>,
 }
 
 impl<'a, 'p> Config<'a, 'p> {
-    /// `pointer`: where the config stands.
-    pub(super) fn new(
-        pointer: String,
-        members: &'a Map<String, Value>,
-        problems: &'p mut Vec<FieldError>,
-    ) -> Self {
-        Self { pointer, members, known: Vec::new(), problems }
+    /// Of the object at `pointer`.
+    pub(super) fn of(pointer: String, value: &'a Value, problems: &'p mut Vec<FieldError>) -> Option<Self> {
+        let fields = Fields::of(pointer, value, problems)?;
+        Some(Self { fields, problems })
     }
 
     /// Where a field stands.
     pub(super) fn at(&self, name: &str) -> String {
-        format!("{}/{name}", self.pointer)
+        self.fields.at(name)
     }
 
     pub(super) fn note(&mut self, name: &str, code: &str, message: impl Into<String>) {
@@ -37,81 +40,57 @@ impl<'a, 'p> Config<'a, 'p> {
     }
 
     pub(super) fn value(&mut self, name: &'static str) -> Option<&'a Value> {
-        self.known.push(name);
-        self.members.get(name).filter(|value| !value.is_null())
+        self.fields.value(name)
     }
 
-    fn read<T>(
-        &mut self,
-        name: &'static str,
-        what: &str,
-        read: impl FnOnce(&'a Value) -> Option<T>,
-    ) -> Option<T> {
-        let value = self.value(name)?;
-        let read = read(value);
-        if read.is_none() {
-            self.note(name, "type", format!("must be {what}"));
-        }
-        read
+    pub(super) fn required(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.fields.required(name, self.problems)
     }
 
+    /// A text that must be there.
     pub(super) fn text(&mut self, name: &'static str) -> Option<&'a str> {
-        self.read(name, "a text", Value::as_str)
+        self.fields.text(name, self.problems)
+    }
+
+    pub(super) fn optional_text(&mut self, name: &'static str) -> Option<&'a str> {
+        self.fields.optional_text(name, self.problems)
     }
 
     pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {
-        self.read(name, "true or false", Value::as_bool)
+        self.fields.boolean(name, self.problems)
     }
 
-    /// A number of at least 0.
-    pub(super) fn number(&mut self, name: &'static str) -> Option<f64> {
-        self.read(name, "a number of at least 0", |value| value.as_f64().filter(|number| *number >= 0.0))
+    pub(super) fn number(&mut self, name: &'static str, bounds: RangeInclusive<f64>) -> Option<f64> {
+        self.fields.number(name, bounds, self.problems)
     }
 
-    pub(super) fn whole(&mut self, name: &'static str) -> Option<usize> {
-        self.read(name, "a whole number", |value| {
-            value.as_u64().and_then(|number| usize::try_from(number).ok())
-        })
+    pub(super) fn count(&mut self, name: &'static str) -> Option<usize> {
+        let count = self.fields.whole(name, 0..=MOST, self.problems)?;
+        usize::try_from(count).ok()
     }
 
     /// A text or a list of at least one.
     pub(super) fn texts(&mut self, name: &'static str) -> Option<Vec<String>> {
-        self.read(name, "a text or a list of texts", |value| match value {
+        let texts = match self.value(name)? {
             Value::String(text) => Some(vec![text.clone()]),
             Value::Array(texts) if !texts.is_empty() => {
                 texts.iter().map(|text| text.as_str().map(str::to_owned)).collect()
             }
             _ => None,
-        })
+        };
+        if texts.is_none() {
+            self.note(name, "type", "must be a text or a list of texts");
+        }
+        texts
     }
 
     /// One of these words.
     pub(super) fn word(&mut self, name: &'static str, words: &[&'static str]) -> Option<&'static str> {
-        let value = self.value(name)?;
-        let found = words.iter().find(|word| value == **word).copied();
-        if found.is_none() {
-            self.note(name, "choice", format!("must be one of {}", words.join(", ")));
-        }
-        found
-    }
-
-    /// Notes that a field is needed.
-    pub(super) fn missing(&mut self, name: &str, why: &str) {
-        self.note(name, "required", why);
+        self.fields.word(name, words, self.problems)
     }
 
     /// Notes every field that was not read.
     pub(super) fn finish(self) {
-        for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
-            let mut problem = FieldError::new(
-                format!("{}/{name}", self.pointer),
-                "unknown_field",
-                format!("unknown field '{name}'"),
-            );
-            if let Some(near) = nearest(name, self.known.iter().copied()) {
-                problem = problem.suggest(format!("did you mean '{near}'?"));
-            }
-            self.problems.push(problem);
-        }
+        self.fields.refuse_others(self.problems);
     }
 }

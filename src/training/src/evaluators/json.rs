@@ -1,14 +1,13 @@
 //! Evaluators of JSON.
 
-use engine::Schema;
+use engine::{Path, Schema};
 use serde_json::{Map, Value};
-use serde_json_path::JsonPath;
 
 use super::builtin::Judge;
 use super::config::Config;
 use super::subject::{Subject, shown};
-use super::text::share;
 use super::verdict::Verdict;
+use crate::numbers::share;
 
 /// Differences that a reason lists.
 const TOLD: usize = 5;
@@ -36,10 +35,7 @@ pub(super) struct Fits(Schema);
 
 impl Fits {
     pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
-        let Some(schema) = config.value("schema") else {
-            config.missing("schema", "the JSON Schema");
-            return None;
-        };
+        let schema = config.required("schema")?;
         match Schema::read(schema) {
             Ok(schema) => Some(Box::new(Self(schema))),
             Err(why) => {
@@ -74,21 +70,19 @@ impl Judge for Fits {
 
 /// `json_path`.
 pub(super) struct AtPath {
-    path: JsonPath,
+    path: Path,
+    written: String,
     expected: Option<Value>,
 }
 
 impl AtPath {
     pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
         let expected = config.value("expected").cloned();
-        let Some(path) = config.text("path") else {
-            config.missing("path", "the JSONPath");
-            return None;
-        };
-        match JsonPath::parse(path) {
-            Ok(path) => Some(Box::new(Self { path, expected })),
-            Err(error) => {
-                config.note("path", "path", error.to_string());
+        let path = config.text("path")?;
+        match Path::read(path) {
+            Ok(read) => Some(Box::new(Self { path: read, written: path.to_owned(), expected })),
+            Err(why) => {
+                config.note("path", "path", why);
                 None
             }
         }
@@ -101,23 +95,25 @@ impl Judge for AtPath {
             Ok(output) => output,
             Err(why) => return Ok(Verdict::passed(false).because(why)),
         };
-        let found = self.path.query(&output).first().cloned();
-        // Without a value of its own, the path is that of the expected output, too, or only has to exist.
+        let found = self.path.first(&output);
         let expected = match (&self.expected, subject.expected) {
-            (Some(expected), _) => Some(expected.clone()),
+            (Some(expected), _) => Some(expected),
             (None, Value::Null) => None,
-            (None, whole) => Some(self.path.query(whole).first().cloned().unwrap_or_else(|| whole.clone())),
+            (None, whole @ (Value::Object(_) | Value::Array(_))) => {
+                let expected = self.path.first(whole);
+                Some(expected.ok_or_else(|| format!("the expected output has nothing at {}", self.written))?)
+            }
+            (None, expected) => Some(expected),
         };
+        let path = &self.written;
         Ok(match (found, expected) {
-            (None, _) => Verdict::passed(false).because(format!("The output has nothing at {}.", self.path)),
+            (None, _) => Verdict::passed(false).because(format!("The output has nothing at {path}.")),
             (Some(_), None) => Verdict::passed(true),
-            (Some(found), Some(expected)) if found == expected => Verdict::passed(true),
-            (Some(found), Some(expected)) => Verdict::passed(false).because(format!(
-                "At {}: expected {}, got {}.",
-                self.path,
-                shown(&expected.to_string()),
-                shown(&found.to_string())
-            )),
+            (Some(found), Some(expected)) if is_equal(expected, found) => Verdict::passed(true),
+            (Some(found), Some(expected)) => {
+                let (expected, found) = (shown(&expected.to_string()), shown(&found.to_string()));
+                Verdict::passed(false).because(format!("At {path}: expected {expected}, got {found}."))
+            }
         })
     }
 }
@@ -150,14 +146,13 @@ impl Judge for Equal {
                 return Ok(Verdict::passed(false).because(format!("{why}. Got “{}”.", shown(subject.text))));
             }
         };
-        let mut compared = Compared { equal: 0, all: 0, differences: Vec::new(), extra: self.extra };
+        let mut compared = Compared { equal: 0, all: 0, told: Vec::new(), more: 0, extra: self.extra };
         compared.values("", &expected, &output);
         let verdict = Verdict::of(share(compared.equal, compared.all), threshold.unwrap_or(1.0));
-        if compared.differences.is_empty() {
+        let Compared { mut told, more, .. } = compared;
+        if told.is_empty() {
             return Ok(Verdict::passed(true));
         }
-        let more = compared.differences.len().saturating_sub(TOLD);
-        let mut told: Vec<String> = compared.differences.into_iter().take(TOLD).collect();
         if more > 0 {
             told.push(format!("{more} more"));
         }
@@ -169,7 +164,9 @@ impl Judge for Equal {
 struct Compared {
     equal: usize,
     all: usize,
-    differences: Vec<String>,
+    /// The first differences, and how many there are besides.
+    told: Vec<String>,
+    more: usize,
     /// Whether members that were not expected are no difference.
     extra: bool,
 }
@@ -177,7 +174,7 @@ struct Compared {
 impl Compared {
     fn values(&mut self, path: &str, expected: &Value, got: &Value) {
         match (expected, got) {
-            (Value::Object(expected), Value::Object(got)) if !expected.is_empty() => {
+            (Value::Object(expected), Value::Object(got)) if !expected.is_empty() || self.extra => {
                 self.members(path, expected, got)
             }
             (Value::Array(expected), Value::Array(got)) if !expected.is_empty() => {
@@ -185,24 +182,23 @@ impl Compared {
                     let path = format!("{path}/{index}");
                     match got.get(index) {
                         Some(got) => self.values(&path, value, got),
-                        None => self.differs(leaves(value), format!("{} is missing", named(&path))),
+                        None => self.differs(leaves(value), || format!("{} is missing", named(&path))),
                     }
                 }
                 let more = got.len().saturating_sub(expected.len());
                 if more > 0 {
-                    self.differs(more, format!("{} has {more} entries too many", named(path)));
+                    self.differs(more, || format!("{} has {more} entries too many", named(path)));
                 }
             }
-            _ if equal(expected, got) => {
+            _ if is_equal(expected, got) => {
                 self.equal += 1;
                 self.all += 1;
             }
             _ => {
-                let (expected, leaves) = (shown(&expected.to_string()), leaves(expected));
-                self.differs(
-                    leaves,
-                    format!("{}: expected {expected}, got {}", named(path), shown(&got.to_string())),
-                );
+                self.differs(leaves(expected), || {
+                    let (expected, got) = (shown(&expected.to_string()), shown(&got.to_string()));
+                    format!("{}: expected {expected}, got {got}", named(path))
+                });
             }
         }
     }
@@ -212,20 +208,23 @@ impl Compared {
             let path = format!("{path}/{name}");
             match got.get(name) {
                 Some(got) => self.values(&path, value, got),
-                None => self.differs(leaves(value), format!("{} is missing", named(&path))),
+                None => self.differs(leaves(value), || format!("{} is missing", named(&path))),
             }
         }
         if self.extra {
             return;
         }
         for name in got.keys().filter(|name| !expected.contains_key(*name)) {
-            self.differs(1, format!("{} was not expected", named(&format!("{path}/{name}"))));
+            self.differs(1, || format!("{} was not expected", named(&format!("{path}/{name}"))));
         }
     }
 
-    fn differs(&mut self, leaves: usize, difference: String) {
+    fn differs(&mut self, leaves: usize, difference: impl FnOnce() -> String) {
         self.all += leaves;
-        self.differences.push(difference);
+        match self.told.len() {
+            0..TOLD => self.told.push(shown(&difference())),
+            _ => self.more += 1,
+        }
     }
 }
 
@@ -233,10 +232,22 @@ fn named(path: &str) -> &str {
     if path.is_empty() { "the output" } else { path }
 }
 
-/// Numbers are equal by what they mean: 1 and 1.0.
-fn equal(expected: &Value, got: &Value) -> bool {
-    match (expected.as_f64(), got.as_f64()) {
-        (Some(expected), Some(got)) => expected == got,
+/// Numbers are equal by their value: 1 and 1.0. Whole numbers beyond 2^53 are compared exactly.
+pub(super) fn is_equal(expected: &Value, got: &Value) -> bool {
+    match (expected, got) {
+        (Value::Number(expected), Value::Number(got)) if expected.is_f64() || got.is_f64() => {
+            expected.as_f64() == got.as_f64()
+        }
+        (Value::Array(expected), Value::Array(got)) => {
+            expected.len() == got.len()
+                && expected.iter().zip(got).all(|(expected, got)| is_equal(expected, got))
+        }
+        (Value::Object(expected), Value::Object(got)) => {
+            let is_same = |(name, expected): (&String, &Value)| {
+                got.get(name).is_some_and(|got| is_equal(expected, got))
+            };
+            expected.len() == got.len() && expected.iter().all(is_same)
+        }
         _ => expected == got,
     }
 }

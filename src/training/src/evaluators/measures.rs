@@ -6,10 +6,10 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::builtin::Judge;
-use super::config::Config;
+use super::config::{Config, POSITIVE};
 use super::subject::{Subject, shown};
-use super::text::float;
 use super::verdict::Verdict;
+use crate::numbers::float;
 
 /// A number in a text, with separators of thousands.
 const NUMBER: &str = r"-?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?";
@@ -30,8 +30,8 @@ impl Numeric {
         if expected.is_some() && expected_number.is_none() {
             config.note("expected", "type", "must be a number");
         }
-        let tolerance = config.number("tolerance").unwrap_or(1e-9);
-        let relative = config.number("relative").unwrap_or(0.0);
+        let tolerance = config.number("tolerance", POSITIVE).unwrap_or(1e-9);
+        let relative = config.number("relative", POSITIVE).unwrap_or(0.0);
         let first = config.word("which", &["first", "last"]) == Some("first");
         let number = Regex::new(NUMBER).ok()?;
         Some(Box::new(Self { expected: expected_number, tolerance, relative, first, number }))
@@ -86,10 +86,8 @@ impl Limit {
             Measured::Time => "max_ms",
             Measured::Money => "max_usd",
         };
-        let Some(limit) = config.number(name) else {
-            config.missing(name, "the limit up to which the score is 1");
-            return None;
-        };
+        config.required(name)?;
+        let limit = config.number(name, POSITIVE)?;
         Some(Box::new(Self { limit, measured }))
     }
 }

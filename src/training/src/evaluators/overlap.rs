@@ -9,8 +9,8 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use super::builtin::Judge;
 use super::config::Config;
 use super::subject::{Subject, shown};
-use super::text::{float, share};
 use super::verdict::Verdict;
+use crate::numbers::{float, share};
 
 /// Words, and characters, of a text that are compared: the time grows with their product.
 const MOST_WORDS: usize = 2_000;
@@ -32,7 +32,7 @@ pub(super) struct Overlap {
 impl Overlap {
     pub(super) fn read(config: &mut Config<'_, '_>, measure: Measure) -> Option<Box<dyn Judge>> {
         let case = config.flag("case_sensitive").unwrap_or(false);
-        let expected = config.text("expected").map(str::to_owned);
+        let expected = config.optional_text("expected").map(str::to_owned);
         Some(Box::new(Self { measure, case, expected }))
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wire::FieldError;
 
 use super::builtin::{self, Judge};
-use super::config::Config;
+use super::config::{Config, POSITIVE};
 use super::subject::Subject;
 use super::verdict::Verdict;
 
@@ -87,26 +87,14 @@ pub fn read_evaluators(value: &Value, pointer: &str, problems: &mut Vec<FieldErr
 }
 
 fn read_one(entry: &Value, at: &str, problems: &mut Vec<FieldError>) -> Option<Evaluator> {
-    let Some(members) = entry.as_object() else {
-        problems.push(FieldError::new(
-            at,
-            "type",
-            "must be an object {id, entrypoint, config?, weight?, role?, threshold?}",
-        ));
-        return None;
-    };
-    let mut fields = Config::new(at.to_owned(), members, problems);
-    let (id, entrypoint) = (fields.text("id"), fields.text("entrypoint"));
-    for (name, value) in [("id", id), ("entrypoint", entrypoint)] {
-        if value.is_none_or(str::is_empty) {
-            fields.missing(name, "is required");
-        }
+    let mut fields = Config::of(at.to_owned(), entry, problems)?;
+    let id = fields.text("id").map(str::to_owned);
+    if id.as_deref() == Some("") {
+        fields.note("id", "required", "must not be empty");
     }
-    let weight = fields.number("weight").unwrap_or(1.0);
-    let threshold = fields.number("threshold");
-    if threshold.is_some_and(|threshold| threshold > 1.0) {
-        fields.note("threshold", "range", "must be a number from 0 to 1");
-    }
+    let entrypoint = fields.text("entrypoint");
+    let weight = fields.number("weight", POSITIVE).unwrap_or(1.0);
+    let threshold = fields.number("threshold", 0.0..=1.0);
     let role = match fields.word("role", &["score", "guard", "metric_only"]) {
         Some("guard") => EvaluatorRole::Guard,
         Some("metric_only") => EvaluatorRole::MetricOnly,
@@ -116,5 +104,5 @@ fn read_one(entry: &Value, at: &str, problems: &mut Vec<FieldError>) -> Option<E
     let places = (fields.at("entrypoint"), fields.at("config"));
     fields.finish();
     let judge = builtin::read(entrypoint?, config, places, problems, 0)?;
-    Some(Evaluator { id: id?.to_owned(), weight, role, threshold, judge })
+    Some(Evaluator { id: id?, weight, role, threshold, judge })
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::fenced;
 use serde_json::Value;
 
 use crate::runner::CaseStep;
@@ -50,13 +51,8 @@ impl Subject<'_> {
     }
 }
 
-/// The JSON of a text, also out of the fence that models like to put around it.
 fn parsed(text: &str) -> Result<Value, String> {
-    let trimmed = text.trim();
-    let fenced = trimmed.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
-    let inner =
-        fenced.map_or(trimmed, |inner| inner.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()));
-    serde_json::from_str(inner).map_err(|error| format!("the output is not JSON: {error}"))
+    fenced::json(text).map_err(|error| format!("the output is not JSON: {error}"))
 }
 
 /// At most so many characters of a text, for a reason that people and models read.

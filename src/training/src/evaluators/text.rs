@@ -5,8 +5,10 @@ use serde_json::Value;
 
 use super::builtin::Judge;
 use super::config::Config;
+use super::json::is_equal;
 use super::subject::{Subject, shown};
 use super::verdict::Verdict;
+use crate::numbers::share;
 
 /// Bytes that a compiled pattern may take.
 const PATTERN_SIZE: usize = 1 << 20;
@@ -55,8 +57,15 @@ impl Judge for Exact {
             if expected.is_null() {
                 return Err("the case has no expected_output".to_owned());
             }
-            let output = subject.json()?;
-            return Ok(match output == *expected {
+            let output = match subject.json() {
+                Ok(output) => output,
+                Err(why) => {
+                    return Ok(
+                        Verdict::passed(false).because(format!("{why}. Got “{}”.", shown(subject.text)))
+                    );
+                }
+            };
+            return Ok(match is_equal(expected, &output) {
                 true => Verdict::passed(true),
                 false => Verdict::passed(false).because(format!(
                     "Expected {}. Got {}.",
@@ -114,8 +123,9 @@ pub(super) struct Contains {
 impl Contains {
     pub(super) fn read(config: &mut Config<'_, '_>, wanted: Wanted) -> Option<Box<dyn Judge>> {
         let (compare, texts) = (Compare::read(config), config.texts("values"));
-        if wanted == Wanted::No && texts.is_none() {
-            config.missing("values", "the texts that must not be in the output");
+        // There is no expected output that must not be in the text.
+        if wanted == Wanted::No {
+            config.required("values");
         }
         Some(Box::new(Self { compare, texts, wanted }))
     }
@@ -161,16 +171,6 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A part of a whole.
-pub(super) fn share(part: usize, whole: usize) -> f64 {
-    if whole == 0 { 0.0 } else { float(part) / float(whole) }
-}
-
-/// A count as a float; exact below 2^32.
-pub(super) fn float(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
-}
-
 /// `starts_with`.
 pub(super) struct StartsWith {
     compare: Compare,
@@ -205,7 +205,8 @@ impl Judge for StartsWith {
 
 /// `regex`.
 pub(super) struct Pattern {
-    pattern: Regex,
+    regex: Regex,
+    written: String,
     whole: bool,
 }
 
@@ -213,13 +214,11 @@ impl Pattern {
     pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
         let case = config.flag("case_sensitive").unwrap_or(true);
         let whole = config.flag("whole").unwrap_or(false);
-        let Some(pattern) = config.text("pattern") else {
-            config.missing("pattern", "the regular expression");
-            return None;
-        };
-        let built = RegexBuilder::new(pattern).case_insensitive(!case).size_limit(PATTERN_SIZE).build();
+        let pattern = config.text("pattern")?;
+        let anchored = if whole { format!(r"\A(?:{pattern})\z") } else { pattern.to_owned() };
+        let built = RegexBuilder::new(&anchored).case_insensitive(!case).size_limit(PATTERN_SIZE).build();
         match built {
-            Ok(pattern) => Some(Box::new(Self { pattern, whole })),
+            Ok(regex) => Some(Box::new(Self { regex, written: pattern.to_owned(), whole })),
             Err(error) => {
                 let message = error.to_string();
                 config.note("pattern", "pattern", message.lines().last().unwrap_or("it cannot be read"));
@@ -232,15 +231,11 @@ impl Pattern {
 impl Judge for Pattern {
     fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
         let text = subject.text.trim();
-        let found = self.pattern.find(text);
-        let matches =
-            found.is_some_and(|found| !self.whole || (found.start() == 0 && found.end() == text.len()));
-        if matches {
+        if self.regex.is_match(text) {
             return Ok(Verdict::passed(true));
         }
         let what = if self.whole { "as a whole" } else { "anywhere" };
-        let reason =
-            format!("The output does not match /{}/ {what}. Got “{}”.", self.pattern.as_str(), shown(text));
+        let reason = format!("The output does not match /{}/ {what}. Got “{}”.", self.written, shown(text));
         Ok(Verdict::passed(false).because(reason))
     }
 }
@@ -254,10 +249,10 @@ pub(super) struct Length {
 
 impl Length {
     pub(super) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Judge>> {
-        let (min, max) = (config.whole("min"), config.whole("max"));
+        let (min, max) = (config.count("min"), config.count("max"));
         let unit = config.word("unit", &["characters", "words", "lines"]).unwrap_or("characters");
         if min.is_none() && max.is_none() {
-            config.missing("max", "needs 'min', 'max' or both");
+            config.note("max", "required", "needs 'min', 'max' or both");
         }
         if min > max && max.is_some() {
             config.note("min", "range", "is larger than 'max'");

@@ -8,9 +8,11 @@ use serde_json::Value;
 
 use crate::case::Case;
 
-/// Words in a row, and characters without blanks, that are no chance.
+/// Words in a row, and characters without blanks, that are not the same by chance.
 const WORDS: usize = 8;
 const CHARACTERS: usize = 40;
+/// Characters of a word that are read: what is longer is data.
+const LONGEST_WORD: usize = 2_000;
 
 /// Knows what cases say that are held out: what is in no case for training and not in the seed.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +73,7 @@ fn texts(case: &Case, each: &mut dyn FnMut(&str)) {
     }
     case.inputs.values().for_each(|input| of(input, each));
     of(&case.expected_output, each);
+    case.metadata.get("messages").into_iter().for_each(|messages| of(messages, each));
 }
 
 /// Takes the hash of a part, its place, and how it is written.
@@ -78,13 +81,18 @@ type Each<'a> = &'a mut dyn FnMut(u64, usize, &dyn Fn() -> String);
 
 /// The parts of a text: the hash of each, its place, and how it is written.
 fn parts(text: &str, each: Each<'_>) {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let plain: Vec<String> = words.iter().map(|word| plain(word)).collect();
-    for (place, part) in plain.windows(WORDS).enumerate() {
-        each(hash(part), place, &|| words.get(place..place + WORDS).unwrap_or_default().join(" "));
+    // Marks between words are not words.
+    let words: Vec<(&str, String)> = text
+        .split_whitespace()
+        .map(|word| (word, plain(word)))
+        .filter(|(_, plain)| !plain.is_empty())
+        .collect();
+    for (place, part) in words.windows(WORDS).enumerate() {
+        let plain: Vec<&str> = part.iter().map(|(_, plain)| plain.as_str()).collect();
+        each(hash(&plain), place, &|| part.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" "));
     }
-    for (place, word) in words.iter().enumerate() {
-        let letters: Vec<char> = word.chars().collect();
+    for (place, (word, _)) in words.iter().enumerate() {
+        let letters: Vec<char> = word.chars().take(LONGEST_WORD).collect();
         for part in letters.windows(CHARACTERS) {
             each(hash(part), place, &|| part.iter().collect());
         }
@@ -131,6 +139,14 @@ mod tests {
     fn what_an_expected_output_says_is_a_leak_too() {
         let guard = guard(&[case(&json!({}), NINE)], &[], "");
         assert!(guard.leak(NINE).is_some());
+    }
+
+    #[test]
+    fn marks_are_not_words() {
+        let table = "| --- | --- | --- | --- | --- |";
+        let guard = guard(&[case(&json!({"table": table, "text": NINE}), "")], &[], "");
+        assert_eq!(guard.leak(table), None);
+        assert!(guard.leak("the order – number – seven – was – sent – on – Monday").is_some());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 const TAG: (&str, &str) = ("<new_prompt>", "</new_prompt>");
 const FENCE: &str = "```";
 
-/// How replies begin that are no prompt.
+/// How refusals begin.
 const REFUSALS: [&str; 10] = [
     "i'm sorry",
     "i am sorry",
@@ -17,7 +17,7 @@ const REFUSALS: [&str; 10] = [
     "as an ai",
     "i'm unable",
 ];
-/// How replies begin that have a sentence before the prompt.
+/// How a sentence before the prompt begins.
 const PREAMBLES: [&str; 12] = [
     "here is",
     "here's",
@@ -42,16 +42,18 @@ pub fn new_prompt(reply: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.to_owned())
 }
 
-/// The last complete one: a model may write about the tag before it uses it.
+/// The last complete one: a model may write about the tag before it uses it, and a reply may be cut off.
 fn in_tag(reply: &str) -> Option<&str> {
     let (begin, end) = TAG;
-    let last = reply.rfind(begin)?;
-    let inside = reply.get(last + begin.len()..)?;
-    match inside.find(end) {
-        Some(length) => inside.get(..length),
-        // The reply was cut off, or the tag is open: everything before may have a complete one.
-        None => reply.get(..last).and_then(in_tag),
+    let mut before = reply;
+    while let Some(last) = before.rfind(begin) {
+        let inside = before.get(last + begin.len()..)?;
+        if let Some(length) = inside.find(end) {
+            return inside.get(..length);
+        }
+        before = before.get(..last)?;
     }
+    None
 }
 
 fn in_last_fence(reply: &str) -> Option<&str> {
@@ -60,7 +62,7 @@ fn in_last_fence(reply: &str) -> Option<&str> {
         .map(|(place, _)| place)
         .filter(|place| is_line_start(reply, *place))
         .collect();
-    // Pairs from the front: an open last one is no fence.
+    // Pairs from the front: a last mark without its pair does not count.
     let (begin, end) = marks.chunks_exact(2).last().and_then(|pair| Some((*pair.first()?, *pair.last()?)))?;
     let inside = reply.get(begin + FENCE.len()..end)?;
     // The language of the fence.
@@ -107,6 +109,11 @@ mod tests {
         ] {
             assert_eq!(new_prompt(reply).as_deref(), prompt, "{reply:?}");
         }
+    }
+
+    #[test]
+    fn a_reply_of_open_tags_alone_is_read() {
+        assert_eq!(new_prompt(&TAG.0.repeat(200_000)), None);
     }
 
     proptest::proptest! {

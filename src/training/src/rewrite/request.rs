@@ -114,7 +114,7 @@ fn told(records: &[Record]) -> Vec<String> {
             lines.push(format!("Feedback: {}", line(&record.feedback)));
         }
         let text = lines.join("\n");
-        let Some(rest) = left.checked_sub(text.len()) else { break };
+        let Some(rest) = left.checked_sub(text.len()) else { continue };
         left = rest;
         told.push(text);
     }
@@ -194,7 +194,14 @@ mod tests {
                 "Input: in 2"
             ]
         );
-        let large = Record { input: "é".repeat(5_000), got: "x\ny".into(), ..record(0, false) };
+        let large = |text: &str| text.repeat(5_000);
+        let large = Record {
+            input: large("é"),
+            expected: large("e"),
+            got: "x\ny".into(),
+            feedback: large("f"),
+            passed: false,
+        };
         let text = asked(&vec![large; 6], &[]);
         assert!(text.len() < RECORDS + 2_000, "{}", text.len());
         assert!(text.contains("Got: \"x\\ny\"") && text.contains(" …"));

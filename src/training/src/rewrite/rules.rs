@@ -36,8 +36,8 @@ pub enum RewriteFault {
     PlaceholdersLost(Vec<String>),
     /// A frozen part is missing.
     SpanChanged(String),
-    /// It is no template.
-    NoTemplate(String),
+    /// It cannot be read as a template.
+    NotATemplate(String),
     /// It contains text of a case that decides.
     Leak(String),
 }
@@ -55,7 +55,7 @@ impl RewriteFault {
                 format!("The new prompt must contain {} exactly as in the current one.", lost.join(", "))
             }
             Self::SpanChanged(span) => format!("The new prompt must contain this part unchanged: {span}"),
-            Self::NoTemplate(why) => format!("The new prompt cannot be read as a template: {why}"),
+            Self::NotATemplate(why) => format!("The new prompt cannot be read as a template: {why}"),
             Self::Leak(found) => format!("The new prompt must not repeat the cases: “{found}”."),
         }
     }
@@ -74,7 +74,10 @@ impl PromptRules {
     #[must_use]
     pub fn of(seed: &str, frozen: &[FrozenSpan], max_chars: Option<usize>) -> Self {
         let spans = frozen.iter().flat_map(|span| match span {
-            FrozenSpan::Text(text) => vec![text.clone()],
+            // What the seed does not contain, a rewrite cannot keep.
+            FrozenSpan::Text(text) => {
+                Some(text.clone()).filter(|text| seed.contains(text)).into_iter().collect()
+            }
             FrozenSpan::Between { start, end } => between(seed, start, end),
         });
         let max = max_chars.unwrap_or_else(|| (seed.chars().count().saturating_mul(GROWTH)).max(LEAST_MAX));
@@ -105,7 +108,7 @@ impl PromptRules {
         if let Some(span) = self.spans.iter().find(|span| !text.contains(span.as_str())) {
             return Some(RewriteFault::SpanChanged(span.clone()));
         }
-        engine::check_template(text).err().map(RewriteFault::NoTemplate)
+        engine::check_template(text).err().map(RewriteFault::NotATemplate)
     }
 }
 
@@ -159,7 +162,7 @@ mod tests {
         );
         let long = format!("{SEED}{}", "x".repeat(120));
         assert_eq!(fault(&long), Some(RewriteFault::TooLong { length: long.chars().count(), max: 120 }));
-        let Some(RewriteFault::NoTemplate(_)) =
+        let Some(RewriteFault::NotATemplate(_)) =
             fault("{{ inputs.name }} [[shop]] <rules>Never lie.</rules> {% if %}")
         else {
             panic!("a template that cannot be read");

@@ -49,7 +49,7 @@ pub struct CaseRun {
     pub output: Value,
     /// All text of the nodes in order, else `output.reply`, else the output.
     pub text: String,
-    /// Why there is no output.
+    /// Why the output is missing.
     pub error: Option<CaseError>,
     /// The nodes in the order of their ends.
     pub trace: Vec<TraceStep>,

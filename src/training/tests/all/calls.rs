@@ -185,7 +185,7 @@ async fn an_endpoint_that_is_down_is_asked_three_times() {
     assert_eq!((error.code.as_str(), error.node.as_deref()), ("model.unavailable", Some("ask")));
     // The attempts of the node do not multiply them.
     assert_eq!((world.calls.usage().llm_calls, world.calls.usage().retries), (3, 2));
-    assert!(world.recorded.0.lock().is_empty(), "a failure is no answer");
+    assert!(world.recorded.0.lock().is_empty(), "a failure is not recorded");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ const MOST_DESCENTS: usize = 2;
 const MOST_WAYS: usize = 100;
 
 /// A path that was read.
-pub(crate) struct Path {
+pub struct Path {
     path: Arc<JsonPath>,
     /// It leads to one place at most.
     single: bool,
@@ -26,7 +26,7 @@ impl Path {
     ///
     /// # Errors
     /// One line when it is none, or when its query could take for ever.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!("is longer than {LONGEST} bytes"));
         }
@@ -43,6 +43,12 @@ impl Path {
         }
         let single = !is_wide(&bare);
         Ok(Self { path: Arc::new(path), single })
+    }
+
+    /// The first match.
+    #[must_use]
+    pub fn first<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        self.path.query(value).first()
     }
 
     /// What is there: the one place's value or null, or the list of all matches.

@@ -10,6 +10,7 @@ use wire::{ErrorCode, FieldError};
 use crate::NodeError;
 use crate::check::Check;
 use crate::execute::{Call, Failure};
+use crate::fenced;
 use crate::graph::fields::Fields;
 use crate::nodes::models::files::{self, Unseen};
 use crate::nodes::models::target::{self, Chosen, Target};
@@ -188,7 +189,7 @@ impl Asking<'_> {
 
 /// The JSON of an answer, or all that is wrong with it.
 fn fitting(text: &str, schema: &Schema) -> Result<Value, Vec<String>> {
-    let json = read_json(text).map_err(|why| vec![why])?;
+    let json = fenced::json(text).map_err(|error| vec![format!("the answer is not JSON: {error}")])?;
     let problems = schema.problems(&json, "");
     if problems.is_empty() {
         return Ok(json);
@@ -205,14 +206,6 @@ fn complaint(wrong: &[String]) -> String {
         "That cannot be used:\n{}\n\nGive the whole answer again, as JSON that fits the schema, and nothing else.",
         wrong.join("\n")
     )
-}
-
-/// The JSON of an answer, also out of the fence that models like to put around it.
-fn read_json(text: &str) -> Result<Value, String> {
-    let trimmed = text.trim();
-    let fenced = trimmed.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
-    let inner = fenced.map_or(trimmed, |inner| inner.trim_start_matches(|c: char| c.is_ascii_alphabetic()));
-    serde_json::from_str(inner).map_err(|error| format!("the answer is not JSON: {error}"))
 }
 
 /// What calls have cost. A sum is unknown if a part of it is.
@@ -267,14 +260,6 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn json_is_found_in_its_fence() {
-        for text in ["{\"a\": 1}", " ```json\n{\"a\": 1}\n``` ", "```\n{\"a\": 1}```"] {
-            assert_eq!(read_json(text).unwrap(), json!({"a": 1}), "{text}");
-        }
-        assert!(read_json("Here you are: {}").unwrap_err().contains("not JSON"));
-    }
 
     #[test]
     fn a_sum_is_known_as_long_as_every_price_is() {

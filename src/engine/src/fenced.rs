@@ -1,0 +1,27 @@
+//! The JSON of a model's answer.
+
+use serde_json::Value;
+
+/// The JSON of an answer, also out of the fence that models like to put around it.
+///
+/// # Errors
+/// The answer has other text in it, or none.
+pub fn json(text: &str) -> Result<Value, serde_json::Error> {
+    let trimmed = text.trim();
+    let fenced = trimmed.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let inner = fenced.map_or(trimmed, |inner| inner.trim_start_matches(|c: char| c.is_ascii_alphabetic()));
+    serde_json::from_str(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    #[test]
+    fn json_is_found_in_its_fence() {
+        for text in ["{\"a\": 1}", " ```json\n{\"a\": 1}\n``` ", "```\n{\"a\": 1}```"] {
+            assert_eq!(super::json(text).unwrap(), json!({"a": 1}), "{text}");
+        }
+        assert!(super::json("Here you are: {}").is_err());
+    }
+}
