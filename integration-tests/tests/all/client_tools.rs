@@ -49,12 +49,15 @@ async fn add_notes(t: &TestService, workflow: &Workflow, thread: &str) {
     let acted = t.chat(&chat::ask(workflow, "threads.custom_action", params)).await;
     let told = events(&acted.text());
     assert_eq!((told.len(), &told[0]["type"]), (1, &json!("stream_options")), "{told:#?}");
-    let last = "SELECT content::json->>'type' FROM thread_items ORDER BY id DESC LIMIT 1";
-    assert_eq!(t.scalar(last).await, "hidden_context_item");
+    let id = thread.trim_start_matches("thr_");
+    let last = format!(
+        "SELECT content::json->>'type' FROM thread_items WHERE thread_id = '{id}' ORDER BY id DESC LIMIT 1"
+    );
+    assert_eq!(t.scalar(&last).await, "hidden_context_item");
 }
 
 #[tokio::test]
-async fn of_many_outputs_one_continues_and_the_others_return_its_stream() {
+async fn only_one_of_many_outputs_continues_the_turn_and_the_others_return_its_stream() {
     let t = TestService::start().await;
     let asked = Asked::of(&t, silent()).await;
     let sending = (0..20).map(|n| {

@@ -101,7 +101,7 @@ async fn a_question_expires_with_and_without_a_way_to_continue() {
 }
 
 #[tokio::test]
-async fn a_question_inside_a_node_expires_as_what_is_around_it_says() {
+async fn the_outer_node_decides_what_follows_an_expired_question_inside_it() {
     let t = TestService::with_manual_clock().await;
     let ask = json!({"type": "ask", "expires_seconds": 5,
         "inputs": [{"id": "q", "type": "freeform", "question": "Well?"}]});

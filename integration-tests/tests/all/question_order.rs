@@ -95,7 +95,7 @@ async fn an_answer_with_nothing_left_to_continue_ends_with_a_notice() {
 }
 
 #[tokio::test]
-async fn of_two_calls_of_the_page_one_is_pending_and_the_continuing_turn_sends_the_next() {
+async fn only_one_call_of_the_page_is_pending_and_the_continuing_turn_sends_the_next() {
     let t = TestService::start().await;
     let call =
         |name: &str| json!({"name": name, "type": "client_tool", "tool": name, "arguments": {"of": name}});

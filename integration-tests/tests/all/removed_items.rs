@@ -66,7 +66,7 @@ async fn the_last_item_of_a_page_stays_a_cursor_after_it_was_removed() {
 }
 
 #[tokio::test]
-async fn an_item_that_a_retry_took_out_stays_a_cursor() {
+async fn the_id_of_an_item_that_a_retry_removed_stays_a_cursor() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let thread = Thread::of(&t, workflow, "hi").await;

@@ -70,6 +70,8 @@ async fn nothing_that_a_visitor_leaves_on_any_route_outlives_an_erasure() {
     let own = Left::by(&t, &model, &workflow, OWN).await;
     let managed = Left::by(&t, &model, &workflow, MANAGED).await;
     assert_eq!(found_in(&t, SPOKEN).await, [""; 0], "audio is not stored");
+    // Of each visitor a turn executes and another one waits.
+    assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "4");
     for canary in [OWN, MANAGED] {
         all_tables_contain(&t, canary).await;
     }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::ports::{alone, delay, graph, plan, template};
-use crate::world::World;
+use crate::world::{World, settle};
 
 /// Results by path and visit.
 struct Results(Vec<(&'static str, u32, Value)>);
@@ -46,15 +46,22 @@ async fn a_result_replaces_an_execution() {
 
 #[tokio::test]
 async fn without_a_result_nothing_is_sent() {
-    for (node, refused) in [
-        (json!({"type": "http_request", "method": "POST", "url": "http://127.0.0.1:1/"}), true),
-        (json!({"type": "http_request", "url": "http://127.0.0.1:1/"}), false),
-        (json!({"type": "webhook_send", "url": "http://127.0.0.1:1/", "json": {}}), true),
-        (json!({"type": "index_upsert", "index": "i", "document": "d", "chunks": []}), true),
+    for (node, error) in [
+        (
+            json!({"type": "http_request", "method": "POST", "url": "http://127.0.0.1:1/"}),
+            "would send something",
+        ),
+        (json!({"type": "webhook_send", "url": "http://127.0.0.1:1/", "json": {}}), "would send something"),
+        (
+            json!({"type": "index_upsert", "index": "i", "document": "d", "chunks": []}),
+            "would send something",
+        ),
+        // It only reads: the guard of the network refuses the address, so the node was executed.
+        (json!({"type": "http_request", "url": "http://127.0.0.1:1/"}), "127.0.0.1"),
     ] {
         let each = json!({"name": "each", "type": "for_each", "items": [1], "body": node});
-        let error = rehearsing(Vec::new()).run_outside(&plan(&alone(&each))).await.unwrap_err();
-        assert_eq!(error.message.contains("would send something"), refused, "{node}: {error}");
+        let failed = rehearsing(Vec::new()).run_outside(&plan(&alone(&each))).await.unwrap_err();
+        assert!(failed.message.contains(error), "{node}: {failed}");
     }
 }
 
@@ -79,9 +86,11 @@ async fn text_of_a_given_result_is_said() {
 #[tokio::test]
 async fn a_delay_ends_at_once() {
     let world = rehearsing(Vec::new());
-    let begun = world.begin(&plan(&alone(&delay("wait", 3_600))));
+    let started = world.begin(&plan(&alone(&delay("wait", 3_600))));
+    settle().await;
     // The clock stands still.
-    assert_eq!(begun.end().await.unwrap(), json!({"seconds": 3_600.0}));
+    assert!(started.over());
+    assert_eq!(started.end().await.unwrap(), json!({"seconds": 3_600.0}));
 }
 
 /// Answers itself and remembers who asked.
