@@ -11,6 +11,8 @@ const DEVIATION_FLOOR: f64 = 0.03;
 const SIGNIFICANT: f64 = 1.9;
 /// Below which z a guard counts as worse: one-sided, p < .05.
 const REGRESSED: f64 = -1.645;
+/// Differences below it are rounding.
+const NOISE: f64 = 1e-9;
 /// Resamples of an interval.
 const RESAMPLES: u64 = 2_000;
 /// Cases of the first two blocks of a race.
@@ -107,8 +109,8 @@ pub fn race(parent: &[f64], candidate: &[f64], total: usize) -> Race {
     }
     let mean_diff = Comparison::of(parent, candidate).mean_diff;
     match (mean_diff, seen >= total) {
-        (mean_diff, _) if mean_diff < 0.0 => Race::Rejected,
-        (mean_diff, true) if mean_diff > 0.0 => Race::Accepted,
+        (mean_diff, _) if mean_diff < -NOISE => Race::Rejected,
+        (mean_diff, true) if mean_diff > NOISE => Race::Accepted,
         (_, true) => Race::Rejected,
         (_, false) => Race::Next(block_end(seen + 1).min(total) - seen),
     }
@@ -192,6 +194,12 @@ mod tests {
         assert_eq!(race_of(&[0.6; 20], 20), Race::Accepted);
         assert_eq!(race_of(&[0.5; 20], 20), Race::Rejected, "as good is not better");
         assert_eq!((race_of(&[], 3), race_of(&[0.6; 3], 3)), (Race::Next(3), Race::Accepted));
+        // Equal sums, whose floats differ by their order.
+        let (parent, candidate) = ([0.0, 0.0, 0.3], [0.1, 0.2, 0.0]);
+        assert_eq!(
+            (race(&parent, &candidate, 3), race(&candidate, &parent, 3)),
+            (Race::Rejected, Race::Rejected)
+        );
     }
 
     #[test]

@@ -88,6 +88,10 @@ fn as_said(cases: &[Case]) -> Splits {
     if val.is_empty() {
         val.clone_from(&train);
     }
+    // Without others, the cases of the test are all that there is.
+    if val.is_empty() {
+        val.clone_from(&test);
+    }
     if train.is_empty() {
         train.clone_from(&val);
     }
@@ -202,6 +206,14 @@ mod tests {
         );
         assert_eq!((splits.train, splits.val, splits.test), (vec![3, 4, 5], vec![0, 1], vec![2]));
         assert_eq!((splits.test_estimate, splits.overfit_risk), (Some(TestEstimate::Split), false));
+    }
+
+    #[test]
+    fn cases_for_the_test_alone_are_for_everything() {
+        let said = cases(2, |_| json!({"split": "test"}));
+        let splits = split(&said, HELD_OUT, &Counter::new(1));
+        assert_eq!((&splits.train, &splits.val, &splits.test), (&vec![0, 1], &vec![0, 1], &vec![0, 1]));
+        assert!(splits.overfit_risk);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::subject::{Subject, shown};
 use super::verdict::Verdict;
 use crate::numbers::float;
 
-/// A number in a text, with separators of thousands.
-const NUMBER: &str = r"-?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?";
+/// A number in a text, also with separators of thousands. `3,4` is two numbers, and `3-5` is 3 and 5.
+const NUMBER: &str = r"(?:\B-)?(?:[0-9]{1,3}(?:,[0-9]{3})+\b|[0-9]+)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?";
 
 /// `numeric`.
 pub(super) struct Numeric {

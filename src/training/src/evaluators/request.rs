@@ -8,8 +8,9 @@ use super::config::{Config, POSITIVE};
 use super::subject::Subject;
 use super::verdict::Verdict;
 
-/// Most evaluators of a request.
+/// Most evaluators of a request, and most with those inside others.
 const MOST: usize = 50;
+const MOST_NESTED: usize = 200;
 /// What passes unless the request says otherwise.
 const THRESHOLD: f64 = 0.5;
 
@@ -70,6 +71,11 @@ pub fn read_evaluators(value: &Value, pointer: &str, problems: &mut Vec<FieldErr
             return Vec::new();
         }
     };
+    if entries.iter().map(nested).sum::<usize>() > MOST_NESTED {
+        let message = format!("has more than {MOST_NESTED} evaluators, those inside others included");
+        problems.push(FieldError::new(pointer, "size", message));
+        return Vec::new();
+    }
     let mut read: Vec<Evaluator> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let at = format!("{pointer}/{index}");
@@ -84,6 +90,12 @@ pub fn read_evaluators(value: &Value, pointer: &str, problems: &mut Vec<FieldErr
         read.push(evaluator);
     }
     read
+}
+
+/// How many evaluators an entry has, itself included.
+fn nested(entry: &Value) -> usize {
+    let inside = entry.pointer("/config/evaluators").and_then(Value::as_array);
+    inside.into_iter().flatten().map(nested).fold(1, usize::saturating_add)
 }
 
 fn read_one(entry: &Value, at: &str, problems: &mut Vec<FieldError>) -> Option<Evaluator> {

@@ -116,6 +116,9 @@ fn numbers() {
         (json!(7), json!(7), json!({}), true),
         (json!("none"), json!(7), json!({}), false),
         (json!("-3e2"), json!(-300), json!({}), true),
+        (json!("from 3,4"), json!(4), json!({}), true),
+        (json!("3-5"), json!(5), json!({}), true),
+        (json!("it is -5"), json!(-5), json!({}), true),
     ] {
         assert_eq!(scored(output.clone(), expected, "numeric", config).1, passed, "{output}");
     }
@@ -257,6 +260,9 @@ fn several_evaluators_become_one() {
     };
     assert_eq!(problems(&named(nested(4))), Vec::<String>::new());
     assert_eq!(problems(&named(nested(5))).len(), 1);
+    let wide = json!({"entrypoint": "builtin:all", "config": {"evaluators": vec![nested(1); 20]}});
+    let many: Vec<Value> = (0..6).map(|_| wide.clone()).collect();
+    assert_eq!(problems(&json!(many)), [" size"]);
 }
 
 #[test]
