@@ -1,0 +1,182 @@
+//! The families of worlds, and what their worlds have in common.
+
+/// A family of worlds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// One prompt.
+    One,
+    /// A pipeline of two prompts.
+    Pair,
+    /// One prompt; a case scores all or nothing.
+    Strict,
+    /// A pipeline of four prompts.
+    Quad,
+    /// The seed is optimal, and some expected words cannot be predicted.
+    NullOpt,
+    /// The score does not depend on the prompt.
+    NullFlat,
+    /// Few cases, without splits.
+    Tiny,
+    /// Two kinds of cases; rules of one kind distract from the other.
+    Niche,
+    /// The output must be a JSON object without other text.
+    Format,
+    /// Rules that only demos teach.
+    Demo,
+}
+
+/// How the output of a case is scored; each is a built-in evaluator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scoring {
+    /// `contains_all`: the share of the expected words.
+    Share,
+    /// `set_f1`: F1 of the expected and the written words.
+    F1,
+    /// `exact_match`: all or nothing.
+    Exact,
+    /// `json_equal`: the share of the members of a JSON object.
+    Json,
+}
+
+/// Numbers of cases. Without `val` and `test`, the cases have no splits and no canaries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Cases to learn from.
+    pub train: usize,
+    /// Cases that decide between candidates.
+    pub val: usize,
+    /// Cases for the end.
+    pub test: usize,
+}
+
+impl Sizes {
+    /// Whether the cases name their splits.
+    #[must_use]
+    pub const fn has_splits(self) -> bool {
+        self.val > 0 || self.test > 0
+    }
+
+    const fn of(train: usize, val: usize, test: usize) -> Self {
+        Self { train, val, test }
+    }
+}
+
+/// What the worlds of a family have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// The names of the prompts and of their nodes, in the order of the pipeline.
+    pub(super) prompts: &'static [&'static str],
+    /// Least and most rules.
+    pub(super) rules: (usize, usize),
+    /// Least and most rules that a case is drawn for.
+    pub(super) per_case: (usize, usize),
+    pub(super) sizes: Sizes,
+    pub(super) scoring: Scoring,
+    /// The share of rules that the seed prompts state.
+    pub(super) stated: f64,
+    /// The share of cases with an expected word that no rule explains.
+    pub(super) noise: f64,
+}
+
+const ONE: Shape = Shape {
+    prompts: &["answer"],
+    rules: (8, 24),
+    per_case: (2, 4),
+    sizes: Sizes::of(40, 32, 24),
+    scoring: Scoring::Share,
+    stated: 0.2,
+    noise: 0.0,
+};
+
+impl Family {
+    /// All families.
+    pub const ALL: [Self; 10] = [
+        Self::One,
+        Self::Pair,
+        Self::Strict,
+        Self::Quad,
+        Self::NullOpt,
+        Self::NullFlat,
+        Self::Tiny,
+        Self::Niche,
+        Self::Format,
+        Self::Demo,
+    ];
+
+    /// The name of the family, as the names of its worlds begin.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Pair => "pair",
+            Self::Strict => "strict",
+            Self::Quad => "quad",
+            Self::NullOpt => "null_opt",
+            Self::NullFlat => "null_flat",
+            Self::Tiny => "tiny",
+            Self::Niche => "niche",
+            Self::Format => "format",
+            Self::Demo => "demo",
+        }
+    }
+
+    /// The family with this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|family| family.as_str() == name)
+    }
+
+    /// Whether better prompts or demos exist than the seed's.
+    #[must_use]
+    pub const fn has_gain(self) -> bool {
+        !matches!(self, Self::NullOpt | Self::NullFlat)
+    }
+
+    /// How outputs are scored.
+    #[must_use]
+    pub const fn scoring(self) -> Scoring {
+        self.shape().scoring
+    }
+
+    /// The numbers of cases that [`World::cases`](super::World::cases) draws.
+    #[must_use]
+    pub const fn sizes(self) -> Sizes {
+        self.shape().sizes
+    }
+
+    pub(super) const fn shape(self) -> Shape {
+        match self {
+            Self::One => ONE,
+            Self::Niche => Shape { rules: (12, 24), ..ONE },
+            Self::Strict => Shape { scoring: Scoring::Exact, ..ONE },
+            Self::Format => Shape { scoring: Scoring::Json, ..ONE },
+            Self::Pair => Shape { prompts: &["first", "second"], sizes: Sizes::of(32, 24, 16), ..ONE },
+            Self::Quad => Shape {
+                prompts: &["first", "second", "third", "fourth"],
+                rules: (16, 24),
+                sizes: Sizes::of(32, 20, 12),
+                ..ONE
+            },
+            Self::NullOpt => Shape { rules: (18, 24), stated: 1.0, noise: 0.25, ..ONE },
+            Self::NullFlat => Shape { scoring: Scoring::F1, ..ONE },
+            Self::Tiny => Shape { rules: (8, 12), sizes: Sizes::of(16, 0, 0), ..ONE },
+            Self::Demo => {
+                Shape { rules: (8, 16), per_case: (1, 3), sizes: Sizes::of(48, 32, 24), stated: 0.0, ..ONE }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_found_by_its_name() {
+        for family in Family::ALL {
+            assert_eq!(Family::parse(family.as_str()), Some(family));
+        }
+        assert_eq!(Family::parse("other"), None);
+        assert!(!Family::Tiny.sizes().has_splits() && Family::One.sizes().has_splits());
+    }
+}

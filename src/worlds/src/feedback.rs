@@ -1,0 +1,157 @@
+//! What a request to the reflector contains.
+
+use super::phrases::OTHER_CAUSE;
+
+/// Failing records that the reflector looks at.
+const SEEN: usize = 6;
+/// How the current text of a prompt begins; the name is an attribute.
+const PROMPT: &str = "<prompt";
+/// The lines of a record.
+const FIELDS: [&str; 4] = ["Input: ", "Expected: ", "Got: ", "Feedback: "];
+
+/// A request to the reflector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Request {
+    /// The name of the prompt.
+    pub(super) name: String,
+    /// Its current text.
+    pub(super) text: String,
+    /// The first failing records, at most six.
+    pub(super) failing: Vec<Record>,
+    /// Whether a critique is asked for, and not a prompt.
+    pub(super) is_critique: bool,
+    /// Characters that the new prompt may have.
+    pub(super) max_chars: Option<usize>,
+    /// The request names a placeholder that the last answer has lost.
+    pub(super) warns_of_placeholder: bool,
+    /// Parts that must stay as they are.
+    pub(super) kept: Vec<String>,
+}
+
+/// How the prompt did in a case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) input: String,
+    pub(super) expected: String,
+    pub(super) got: String,
+    pub(super) feedback: String,
+}
+
+impl Record {
+    /// Whether a critique says that another prompt is the cause.
+    pub(super) fn has_other_cause(&self) -> bool {
+        self.feedback.contains(OTHER_CAUSE)
+    }
+}
+
+/// Reads messages of `(role, content)`; `None` if they contain no prompt.
+pub(super) fn read(messages: &[(&str, &str)]) -> Option<Request> {
+    let users = || messages.iter().filter(|(role, _)| *role == "user").map(|(_, content)| *content);
+    let first = users().find(|content| content.contains(PROMPT))?;
+    let last = users().next_back().unwrap_or_default();
+    let (_, rest) = first.split_once(PROMPT)?;
+    let (attributes, rest) = rest.split_once('>')?;
+    let name = attributes.split('"').nth(1).unwrap_or_default();
+    let (text, rest) = rest.split_once("</prompt>")?;
+    let mut failing = records(rest);
+    failing.retain(|record| !record.feedback.is_empty() || record.expected != record.got);
+    failing.truncate(SEEN);
+    Some(Request {
+        name: name.to_owned(),
+        text: text.trim().to_owned(),
+        failing,
+        is_critique: !rest.contains("<new_prompt>"),
+        max_chars: max_chars(rest),
+        warns_of_placeholder: last.contains("must contain {{"),
+        kept: between(rest, "<keep>", "</keep>"),
+    })
+}
+
+/// The records of a request. Each begins with its input.
+fn records(text: &str) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    for line in text.lines() {
+        let line = line.trim_start_matches([' ', '-', '*']);
+        let Some((at, value)) =
+            FIELDS.iter().enumerate().find_map(|(at, field)| Some((at, line.strip_prefix(field)?)))
+        else {
+            continue;
+        };
+        if at == 0 {
+            records.push(Record::default());
+        }
+        let Some(record) = records.last_mut() else { continue };
+        let field = match at {
+            0 => &mut record.input,
+            1 => &mut record.expected,
+            2 => &mut record.got,
+            _ => &mut record.feedback,
+        };
+        *field = decoded(value);
+    }
+    records
+}
+
+/// A field; a text of several lines is written as a JSON string.
+fn decoded(value: &str) -> String {
+    let value = value.trim();
+    serde_json::from_str::<String>(value).unwrap_or_else(|_| value.to_owned())
+}
+
+/// The number before `characters`.
+fn max_chars(text: &str) -> Option<usize> {
+    let (before, _) = text.split_once(" characters.")?;
+    before.rsplit(' ').next()?.parse().ok()
+}
+
+fn between(text: &str, begin: &str, end: &str) -> Vec<String> {
+    let parts = text.split(begin).skip(1);
+    parts.filter_map(|part| part.split_once(end)).map(|(inside, _)| inside.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read() {
+        let user = "<prompt name=\"p\">\nAnswer {{ inputs.desk }}.\nBe kind.\n</prompt>\n\nGuidance: be brief\n\nKeep every placeholder \
+            ({{ … }} and [[ … ]]) exactly as it is. The new prompt may have 2000 characters.\n\n<keep>\nBe kind.\n</keep>\n\n\
+            Input: a b\nExpected: [\"x\"]\nGot: \"y\\nz\"\nFeedback: Missing “x”.\n\nInput: c\nExpected: x\nGot: x\n\n\
+            Answer with the whole new prompt inside <new_prompt> and </new_prompt>.";
+        let read = read(&[("system", "s"), ("user", user)]).unwrap();
+        assert_eq!((read.name.as_str(), read.text.as_str()), ("p", "Answer {{ inputs.desk }}.\nBe kind."));
+        assert_eq!(
+            (read.is_critique, read.max_chars, read.warns_of_placeholder),
+            (false, Some(2_000), false)
+        );
+        assert_eq!(read.kept, ["Be kind."]);
+        let record = Record {
+            input: "a b".into(),
+            expected: "[\"x\"]".into(),
+            got: "y\nz".into(),
+            feedback: "Missing “x”.".into(),
+        };
+        assert_eq!(read.failing, [record], "a passing record is not failing");
+    }
+
+    #[test]
+    fn six_records_are_seen() {
+        let record = "Input: a\nExpected: x\nGot: y\nFeedback: no\n\n".repeat(9);
+        let user = format!("<prompt name=\"p\">\nx\n</prompt>\n\n{record}<new_prompt>");
+        assert_eq!(read(&[("user", &user)]).unwrap().failing.len(), 6);
+    }
+
+    #[test]
+    fn a_critique_and_a_second_request_are_recognized() {
+        let critique = "<prompt name=\"p\">\nx\n</prompt>\n\nInput: a\nExpected: x\nGot: y\n\nAnswer with the critique alone, without a new prompt.";
+        assert!(read(&[("user", critique)]).unwrap().is_critique);
+        let first = "<prompt name=\"p\">\nx\n</prompt>\n\n<new_prompt>";
+        let again = "The new prompt must contain {{inputs.desk}} exactly as in the current one. <new_prompt>";
+        let read = read(&[("user", first), ("assistant", "y"), ("user", again)]).unwrap();
+        assert!(read.warns_of_placeholder && !read.is_critique);
+        assert_eq!(super::read(&[("user", "hello")]), None);
+        let unnamed = super::read(&[("user", "<prompt>\nx\n</prompt> <new_prompt>")]).unwrap();
+        assert_eq!((unnamed.name.as_str(), unnamed.text.as_str()), ("", "x"));
+    }
+}

@@ -1,0 +1,46 @@
+//! The reflector: the model that improves prompts.
+
+use super::definition::World;
+use super::feedback;
+use super::random::Draw;
+use super::rewriting::{criticize, rewrite};
+
+/// Replies with text around the prompt that have a fence instead of the tag, in parts of all of them.
+const FENCED: f64 = 0.25;
+const REFUSAL: &str = "I'm sorry, but I can't help with that.";
+const WITHOUT_PROMPT: &str = "I cannot find a prompt in the request.";
+
+impl World {
+    /// The reply of the reflector to messages of `(role, content)`.
+    ///
+    /// It is a function of messages and seed. A request with `<prompt name="…">` and `<new_prompt>` gets a new prompt in that tag, with
+    /// the mistakes of [`Rates`](super::Rates); one without `<new_prompt>` gets a sentence of critique. Of the records, the first six that
+    /// failed are read.
+    #[must_use]
+    pub fn reflect(&self, messages: &[(&str, &str)], seed: u64) -> String {
+        let draw = self.reflection(messages, seed);
+        let Some(request) = feedback::read(messages) else { return WITHOUT_PROMPT.to_owned() };
+        if request.is_critique {
+            return criticize(self, &request, draw);
+        }
+        if draw.of("refuses").happens(self.rates.refuses) {
+            return REFUSAL.to_owned();
+        }
+        let text = rewrite(self, &request, draw);
+        let chatter = draw.of("chatter");
+        if !chatter.happens(self.rates.chatter) {
+            return format!("<new_prompt>\n{text}\n</new_prompt>");
+        }
+        let written = match chatter.of("fence").happens(FENCED) {
+            true => format!("```\n{text}\n```"),
+            false => format!("<new_prompt>\n{text}\n</new_prompt>"),
+        };
+        format!("Sure! Here is the improved prompt:\n\n{written}\n\nI stated what the records show.")
+    }
+
+    /// The draws of a request.
+    fn reflection(&self, messages: &[(&str, &str)], seed: u64) -> Draw {
+        let draw = self.drawn("reflect").number(seed);
+        messages.iter().fold(draw, |draw, (role, content)| draw.of(role).of(content))
+    }
+}
