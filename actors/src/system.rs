@@ -30,6 +30,7 @@ use crate::jobs::retention::Retention;
 use crate::jobs::usage::Usage;
 use crate::kinds::Actors;
 use crate::kinds::action::Actions;
+use crate::kinds::training::Trainings;
 use crate::kinds::turn::Grace;
 use crate::kinds::turn::chat::Chat;
 use crate::kinds::turn::thread::Threads;
@@ -91,6 +92,8 @@ pub struct Settings {
     pub links: ImageLinks,
     /// Storage limit of a workspace in bytes; `None` is unlimited.
     pub workspace_bytes: Option<i64>,
+    /// Trainings that may execute at the same time.
+    pub training_runs: usize,
 }
 
 /// The running actors.
@@ -130,6 +133,7 @@ impl System {
             keep_runs,
             links,
             workspace_bytes,
+            training_runs,
         } = settings;
         let acquired = clock.monotonic();
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
@@ -168,7 +172,7 @@ impl System {
             recovering: Arc::new(Semaphore::new(RECOVERING)),
             refilling: Arc::new(Semaphore::new(REFILLING)),
         });
-        let actors = Actors::new(&guardian, &ports, grace);
+        let actors = Actors::new(&guardian, &ports, grace, training_runs);
         let delivery = mail.delivery.clone();
         let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));
         outbox::start(&guardian, &ports, delivery);
@@ -210,6 +214,18 @@ impl System {
             ports: self.ports.clone(),
             actors: self.actors.workflow_runs.clone(),
             kinds: self.actors.kinds.clone(),
+            starts: self.starts(),
+            cancel: self.cancel(),
+        }
+    }
+
+    /// Trainings and evaluations.
+    #[must_use]
+    pub fn trainings(&self) -> Trainings {
+        Trainings {
+            ports: self.ports.clone(),
+            actors: self.actors.trainings.clone(),
+            pauses: self.actors.pauses.clone(),
             starts: self.starts(),
             cancel: self.cancel(),
         }

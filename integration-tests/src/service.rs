@@ -232,12 +232,21 @@ impl TestService {
     }
 
     /// Lets time pass, however the clock is held, until the future is there.
-    pub async fn while_time_passes<T>(&self, future: impl Future<Output = T>) -> T {
-        self.while_time_passes_in(Duration::from_millis(25), future).await
+    pub fn while_time_passes<T>(&self, future: impl Future<Output = T>) -> impl Future<Output = T> {
+        self.while_time_passes_in(Duration::from_millis(25), future)
     }
 
     /// The same in steps of this length.
-    pub async fn while_time_passes_in<T>(&self, step: Duration, future: impl Future<Output = T>) -> T {
+    pub fn while_time_passes_in<T>(
+        &self,
+        step: Duration,
+        future: impl Future<Output = T>,
+    ) -> impl Future<Output = T> {
+        // A test has many of these in its own future, which is on the stack of its thread.
+        self.passing(step, Box::pin(future))
+    }
+
+    async fn passing<T>(&self, step: Duration, future: impl Future<Output = T>) -> T {
         let Some(clock) = &self.clock else { return within("an answer", future).await };
         // What the service does meanwhile takes its own time: long steps leave it more, or its limits pass before an answer.
         let real = 2 + u64::try_from(step.as_millis() / 20).unwrap_or(u64::MAX).min(30);

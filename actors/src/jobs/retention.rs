@@ -55,6 +55,7 @@ impl Retention {
             self.forget_chats().await,
             self.erase_threads().await,
             self.forget_blobs().await,
+            self.forget_cases().await,
             self.erase_indexes().await,
         ];
         for error in forgotten.into_iter().filter_map(Result::err) {
@@ -76,6 +77,7 @@ impl Retention {
     async fn needed(&self) -> Result<(), StoreError> {
         self.make_partitions().await?;
         self.store.tidy_run_queue().await?;
+        self.store.wake_resumed_trainings().await?;
         // By the database's clock.
         self.store.forget_old_readers().await?;
         Ok(())
@@ -167,6 +169,13 @@ impl Retention {
 
     async fn erase_indexes(&self) -> Result<(), StoreError> {
         while self.store.erase_deleted_indexes(self.clock.now()).await? {
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn forget_cases(&self) -> Result<(), StoreError> {
+        while self.store.forget_old_cases(self.clock.now() - GRACE).await? {
             self.clock.sleep(DELETE_PAUSE).await;
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::time::Duration;
 pub mod action;
 #[cfg(test)]
 mod counter;
+pub mod training;
 pub mod turn;
 pub mod workflow;
 
@@ -14,6 +15,7 @@ use crate::run::actor::RunActors;
 use crate::run::kind::{Door, KindRow, Kinds};
 use crate::runtime::Guardian;
 use action::ActionRuns;
+use training::{Pauses, TrainingRuns};
 use turn::thread::Threads;
 use turn::{Grace, Turns};
 use workflow::WorkflowRuns;
@@ -27,6 +29,7 @@ const TURN: KindRow = KindRow {
     repeatable: false,
     parks: true,
     shows_items: true,
+    keeps_events: false,
 };
 
 /// Actions that only change their widget: a client waits for the end.
@@ -38,6 +41,7 @@ const ACTION: KindRow = KindRow {
     repeatable: false,
     parks: false,
     shows_items: false,
+    keeps_events: false,
 };
 
 /// Runs of workflows outside a chat. The journal knows how far a run has got, so the next process resumes a long one.
@@ -49,6 +53,19 @@ const WORKFLOW: KindRow = KindRow {
     repeatable: true,
     parks: true,
     shows_items: false,
+    keeps_events: false,
+};
+
+/// Trainings and evaluations. A search is resumed by replaying what it has stored.
+const TRAINING: KindRow = KindRow {
+    name: "training",
+    triggers: &["training", "evaluation"],
+    drain: Some(Duration::from_secs(5)),
+    tells_attempts: false,
+    repeatable: false,
+    parks: true,
+    shows_items: false,
+    keeps_events: true,
 };
 
 /// Runs that count their questions: what a new kind costs.
@@ -61,6 +78,7 @@ const COUNTER: KindRow = KindRow {
     repeatable: false,
     parks: true,
     shows_items: false,
+    keeps_events: false,
 };
 
 /// The actors of each kind.
@@ -68,23 +86,30 @@ pub(crate) struct Actors {
     pub(crate) threads: Threads,
     pub(crate) workflow_runs: RunActors<WorkflowRuns>,
     pub(crate) actions: RunActors<ActionRuns>,
+    pub(crate) trainings: RunActors<TrainingRuns>,
+    pub(crate) pauses: Pauses,
     pub(crate) kinds: Kinds,
 }
 
 impl Actors {
-    pub(crate) fn new(guardian: &Guardian, ports: &RunPorts, grace: Grace) -> Self {
+    /// `training_runs`: trainings that may execute at the same time.
+    pub(crate) fn new(guardian: &Guardian, ports: &RunPorts, grace: Grace, training_runs: usize) -> Self {
         let (guardian, ports) = (|| guardian.clone(), || ports.clone());
         let threads = Threads::new(Turns { grace }, guardian(), ports());
         let workflow_runs = RunActors::new(WorkflowRuns, guardian(), ports());
         let actions = RunActors::new(ActionRuns, guardian(), ports());
+        let training = TrainingRuns::new(training_runs);
+        let pauses = training.pauses();
+        let trainings = RunActors::new(training, guardian(), ports());
         let doors: Vec<Arc<dyn Door>> = vec![
             Arc::new(threads.clone()),
             Arc::new(workflow_runs.clone()),
             Arc::new(actions.clone()),
+            Arc::new(trainings.clone()),
             #[cfg(test)]
             Arc::new(RunActors::new(counter::Counter, guardian(), ports())),
         ];
         let kinds = Kinds::new(doors);
-        Self { threads, workflow_runs, actions, kinds }
+        Self { threads, workflow_runs, actions, trainings, pauses, kinds }
     }
 }

@@ -23,6 +23,8 @@ pub struct EventFrames {
     pub frames: String,
     /// Whether nothing follows.
     pub end: bool,
+    /// Whether they stay for as long as their run.
+    pub kept: bool,
 }
 
 impl EventFrames {
@@ -72,6 +74,7 @@ impl Buffer {
                 first_seq: events.first_seq,
                 last_seq: events.last_seq,
                 frames: std::mem::take(&mut events.frames),
+                kept: events.kept,
             });
         }
     }

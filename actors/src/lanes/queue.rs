@@ -218,8 +218,9 @@ impl Queue {
     }
 
     pub(super) async fn room(&self, key: Key) {
-        loop {
+        while !self.has_room(key) {
             let progress = self.progress.notified();
+            // Again: there may have been progress between the two.
             if self.has_room(key) {
                 return;
             }

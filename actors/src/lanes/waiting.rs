@@ -231,7 +231,8 @@ mod tests {
 
     fn push(waiting: &mut Waiting, key: Key, bytes: usize) {
         let frames = "x".repeat(bytes);
-        let events = EventFrames { stream: key.id, first_seq: 1, last_seq: 1, frames, end: false };
+        let events =
+            EventFrames { stream: key.id, first_seq: 1, last_seq: 1, frames, end: false, kept: false };
         waiting.push(key, |buffer| buffer.push(store::batch::Batch::default(), Some(events), None));
     }
 

@@ -100,6 +100,10 @@ impl<K: Kind> Door for RunActors<K> {
         }
     }
 
+    fn pause(&self, run: Uuid) {
+        self.inner.kind.pause(run);
+    }
+
     fn past_input<'a>(
         &'a self,
         stored: &'a StoredRun,
@@ -230,7 +234,9 @@ impl<K: Kind> Actor for RunActor<K> {
         let child = {
             let _entered = span.enter();
             let driver = inner.driver(Arc::clone(run));
-            self.life.children().spawn_here(None, driver.drive(self.stop.clone()))
+            let children = self.life.children();
+            let around = (children.clone(), self.life.drain().clone());
+            children.spawn_here(None, driver.drive(self.stop.clone(), around))
         };
         context.spawn(child.into_actor(self).map(|exit, actor, context| actor.child_ended(exit, context)));
     }

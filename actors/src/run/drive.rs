@@ -1,9 +1,9 @@
 //! Drives one run to its end, or until it only waits.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use engine::{Activity, RecordedStep};
-use kernel::ThreadId;
 use store::batch::QueueRow;
 use store::{RunState, StoreError};
 use tokio::sync::watch;
@@ -15,8 +15,10 @@ use super::journal::read_journal;
 use super::kind::{Kind, Outcome, Parking, Progress, Run};
 use super::waiting::{Waits, only_waits, waits_too_long};
 use super::writer::{End, RunWriter};
-use super::{Ran, Reach, RunPorts, error_json, execute, whole};
+use super::{Executing, Ran, Reach, RunPorts, Work, error_json, whole};
 use crate::lanes::{Key, WriteError};
+use crate::runtime::Children;
+use crate::text::json;
 
 /// How far a run was driven.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +33,10 @@ pub(crate) enum Driven {
     Unreadable(String),
 }
 
+/// What the life of an actor gives to the work of its run: child tasks, and the token that is cancelled when the service begins to
+/// shut down.
+pub(crate) type Around = (Children, CancellationToken);
+
 /// One run, what its kind does about it, and what it works with.
 pub(crate) struct Driver<K: Kind> {
     pub(crate) kind: Arc<K>,
@@ -40,7 +46,7 @@ pub(crate) struct Driver<K: Kind> {
 
 impl<K: Kind> Driver<K> {
     /// Executes the run to its end, until it only waits, or until `stop` is cancelled.
-    pub(crate) async fn drive(self, stop: CancellationToken) -> Driven {
+    pub(crate) async fn drive(self, stop: CancellationToken, (children, draining): Around) -> Driven {
         let Self { kind, run, ports } = &self;
         // What happens rarely is boxed: this future lives as long as its run, and there may be thousands.
         let Some(version) = &run.version else {
@@ -65,32 +71,45 @@ impl<K: Kind> Driver<K> {
             Err(error) => return Driven::Unreadable(error.to_string()),
         };
         let writer = self.writer(next_seq, told);
-        let Some((input, opening)) = input else {
+        let Some((work, opening)) = input else {
             return self.end(&writer, Outcome::Stopped).await;
         };
         kind.open(run, version, opening, stop.is_cancelled(), &writer, ports);
         writer.started();
-        let (activity, deadline) = (Activity::default(), input.deadline);
+        let (activity, deadline) = (Activity::default(), work.deadline());
         let reach = Reach {
             run: run.id,
             workspace: run.workspace,
             workflow: run.workflow,
-            thread: input.run.thread_id.as_deref().and_then(|thread| ThreadId::parse(thread).ok()),
+            thread: work.thread(),
             account: writer.account(),
             shows_items: K::ROW.shows_items,
         };
+        let executing = Executing {
+            version,
+            reach,
+            recorded,
+            ports,
+            writer: &writer,
+            activity: &activity,
+            stop: &stop,
+            children: &children,
+            draining: &draining,
+        };
         let outcome = tokio::select! {
             biased;
-            () = stop.cancelled() => Outcome::Stopped,
+            () = K::Work::stopped(&stop, &*ports.clock) => Outcome::Stopped,
             outcome = self.unread(&writer, topic.readers()) => outcome,
-            ran = alongside(
-                execute(version, reach, input, recorded, ports, &writer, &activity),
-                kind.alongside(run, &writer, ports),
-            ) => match ran {
+            ran = work.execute(executing) => match ran {
                 Ran::Succeeded(output) => Outcome::Succeeded(output),
                 Ran::Failed(error) => Outcome::Failed(error),
+                Ran::Stopped => Outcome::Stopped,
+                Ran::Paused(due) => {
+                    return Box::pin(self.park(&writer, Waits { due, ..Waits::default() })).await;
+                }
                 Ran::Lost(error) => return Driven::Lost(error),
             },
+            never = after(kind.alongside(run, &writer, ports)) => match never {},
             waits = only_waits(&activity, deadline, &*ports.clock), if K::ROW.parks => {
                 return Box::pin(self.park(&writer, waits)).await;
             }
@@ -133,6 +152,9 @@ impl<K: Kind> Driver<K> {
         let parked = writer.park(row, run.parked.saturating_add(1), run.placed).await;
         ports.topics.abandon(run.stream);
         ports.wakeups.parked(run.id, due_at);
+        if parked.is_ok() {
+            kind.parked(run, ports).await;
+        }
         self.settled(writer, parked, Driven::Parked).await
     }
 
@@ -183,7 +205,7 @@ impl<K: Kind> Driver<K> {
         let key = Key { id: run.id, workspace: run.workspace };
         let early = run.early.lock().take();
         RunWriter::new(
-            (key, kind.account(run)),
+            (key, kind.account(run), K::ROW.keeps_events),
             run.stream,
             ports.clone(),
             next_seq,
@@ -219,22 +241,15 @@ impl<K: Kind> Driver<K> {
     }
 }
 
-/// Returns the result of the work, during which the other future is polled, too.
-async fn alongside<T>(work: impl Future<Output = T>, other: impl Future<Output = ()>) -> T {
-    let other = async {
-        other.await;
-        std::future::pending().await
-    };
-    tokio::select! {
-        biased;
-        done = work => done,
-        never = other => never,
-    }
+/// Polls the work, and never ends.
+async fn after(work: impl Future<Output = ()>) -> Infallible {
+    work.await;
+    std::future::pending().await
 }
 
 /// The end of a run with an output.
 pub(crate) fn succeeded(output: &serde_json::Value) -> End {
-    End { status: RunState::Succeeded, output: Some(output.to_string()), error: None }
+    End { status: RunState::Succeeded, output: Some(json(output)), error: None }
 }
 
 /// The end of a run with an error.

@@ -22,7 +22,7 @@ use super::early_start::EarlyStart;
 use super::lease::RunToken;
 use super::waiting::Waits;
 use super::writer::{End, RunWriter};
-use super::{EventWriter, RunPorts};
+use super::{EventWriter, RunPorts, Work};
 use crate::plans::LoadedVersion;
 
 /// A row of the table of kinds (`kinds/mod.rs`).
@@ -43,6 +43,8 @@ pub(crate) struct KindRow {
     pub(crate) parks: bool,
     /// Whether readers see the items that nodes send.
     pub(crate) shows_items: bool,
+    /// Whether events stay for as long as their run.
+    pub(crate) keeps_events: bool,
 }
 
 /// A kind of run.
@@ -53,6 +55,8 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     type Told: Send + 'static;
     /// Writes the events of its streams.
     type Events: EventWriter;
+    /// What a run executes.
+    type Work: Work<Self::Events>;
     /// What a run changes when it starts to execute.
     type Opening: Send + 'static;
 
@@ -93,7 +97,7 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         version: &LoadedVersion,
         told: &Self::Told,
         ports: &RunPorts,
-    ) -> Result<Option<(RunInput, Self::Opening)>, StoreError>;
+    ) -> Result<Option<(Self::Work, Self::Opening)>, StoreError>;
 
     /// The account that pays for the run's models; `None` if they have no limits.
     fn account(&self, _run: &Run<Self>) -> Option<BudgetAccount> {
@@ -135,6 +139,12 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     ) -> Parking {
         Parking::Queue
     }
+
+    /// A run has gone into the queue.
+    async fn parked(&self, _run: &Run<Self>, _ports: &RunPorts) {}
+
+    /// A client wants a run paused; it may execute elsewhere, or be of another kind.
+    fn pause(&self, _run: Uuid) {}
 
     /// Writes the last events. Pure.
     fn ended(events: &mut Self::Events, outcome: Outcome) -> End;
@@ -281,6 +291,9 @@ pub(crate) trait Door: Send + Sync {
     /// Notifies the run's actor, if it has one here, that a stop was requested. `thread`: the thread of a turn.
     fn stop(&self, run: Uuid, thread: Option<ThreadId>);
 
+    /// Notifies the run's work, if it executes here, that a client wants it paused.
+    fn pause(&self, run: Uuid);
+
     /// See [`Kind::past_input`].
     fn past_input<'a>(
         &'a self,
@@ -297,6 +310,11 @@ pub(crate) struct Kinds(Arc<[Arc<dyn Door>]>);
 impl Kinds {
     pub(crate) fn new(doors: Vec<Arc<dyn Door>>) -> Self {
         Self(doors.into())
+    }
+
+    /// A client wants a run paused.
+    pub(crate) fn pause(&self, run: Uuid) {
+        self.0.iter().for_each(|door| door.pause(run));
     }
 
     /// The kind whose runs have this trigger; `None` for one of a newer build.

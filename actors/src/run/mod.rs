@@ -6,6 +6,7 @@ mod answers;
 mod attachments;
 pub(crate) mod budget;
 pub(crate) mod cancel;
+mod config;
 mod credentials;
 mod databases;
 pub(crate) mod drive;
@@ -30,6 +31,7 @@ mod stored_options;
 pub(crate) mod sweeper;
 pub(crate) mod waiting;
 mod wakeups;
+mod work;
 mod workflows;
 mod writer;
 
@@ -40,7 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use auth::keyring::KeyRing;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use engine::ports::{Journal, Outbound, Output, Ports, WithinBudget};
 use engine::{Activity, Cache, Life, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
@@ -53,6 +55,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 use wire::ErrorCode;
 
+pub(crate) use config::overlaid;
 pub(crate) use event_writer::{EventWriter, Urgency};
 pub(crate) use frames::Frames;
 use journal::read_journal;
@@ -75,6 +78,7 @@ pub use images::ImageLinks;
 use pace::Turn;
 use search::SearchOf;
 pub(crate) use stored_options::StoredOptions;
+pub(crate) use work::{Executing, Work};
 use workflows::WorkflowsOf;
 
 /// What every run works with. Cheap to clone.
@@ -166,12 +170,16 @@ impl RunPorts {
     }
 }
 
-/// How a run ended, if it was not stopped.
-enum Ran {
+/// How the work of a run ended, if it was not dropped.
+pub(crate) enum Ran {
     /// With this output.
     Succeeded(Value),
     /// Without one.
     Failed(RunError),
+    /// Because of a requested stop.
+    Stopped,
+    /// It waits until then, or until a client resumes it.
+    Paused(Option<DateTime<Utc>>),
     /// This process may not or cannot write any more; the owner of the run resumes it.
     Lost(WriteError),
 }
@@ -227,7 +235,7 @@ pub(crate) struct Reach {
 }
 
 /// What a run reaches beside its journal and its output.
-struct Adapters<'a> {
+pub(crate) struct Adapters<'a> {
     answers: AnswersOf,
     observer: WithinBudget<RunBudget<'a>>,
     credentials: CredentialsOf<'a>,
@@ -239,7 +247,7 @@ struct Adapters<'a> {
 }
 
 impl<'a> Adapters<'a> {
-    fn of(reach: Reach, ports: &'a RunPorts) -> Self {
+    pub(crate) fn of(reach: Reach, ports: &'a RunPorts) -> Self {
         let Reach { run, workspace, workflow, thread, account, shows_items } = reach;
         Self {
             observer: WithinBudget(ports.budget(account)),
@@ -281,7 +289,7 @@ impl<'a> Adapters<'a> {
         }
     }
 
-    fn ports<'b>(
+    pub(crate) fn ports<'b>(
         &'b self,
         ports: &'b RunPorts,
         journal: &'b dyn Journal,

@@ -84,6 +84,9 @@ impl RunQueue {
         }
         *self.looked.lock() = Some(now);
         self.wake_answered().await?;
+        for run in store.pauses_of_writer(*writer).await? {
+            self.recovery.kinds.pause(run);
+        }
         while self.take(store.take_due(self.lease)).await? > 0 {}
         for workflow in store.workflows_with_turns().await? {
             while self.take(self.turns(workflow)).await? > 0 {}

@@ -181,7 +181,7 @@ impl Starts {
         }
         if let Err(full) = self.ports.quota.room(workspace) {
             let known = match key {
-                Some(key) => self.started::<I>(key).await?,
+                Some(key) => Box::pin(self.started::<I>(key)).await?,
                 None => None,
             };
             if known.is_none() {
@@ -198,7 +198,38 @@ impl Starts {
         ids: I,
         token: RunToken,
     ) -> Result<Claimed<I>, RunStartError> {
-        let Some(key) = key else { return Ok(Claimed::Start(ids, Claim { token, for_another: false })) };
+        match key {
+            None => Ok(Claimed::Start(ids, Claim { token, for_another: false })),
+            // Boxed, as everything that most starts do not need: the future of a request is as large as the largest in it.
+            Some(key) => Box::pin(self.claim_key(key, ids, token)).await,
+        }
+    }
+
+    /// Reserves an id that the caller has chosen for a run, or finds what an earlier request has started with it. `digest`: SHA-256 of
+    /// the request.
+    pub(crate) async fn claim_id<I: StartIds>(
+        &self,
+        workspace: Uuid,
+        ids: I,
+        scope: &str,
+        digest: &[u8],
+    ) -> Result<Claimed<I>, RunStartError> {
+        let key = ids.run().to_string();
+        let key = IdempotencyKey { scope: scope.to_owned(), also: None, key, digest: digest.to_vec() };
+        self.admit::<I>(workspace, Some(&key)).await?.released();
+        let wanted = Reservation { scope: &key.scope, key: &key.key, digest: &key.digest, outcome: &ids };
+        match self.ports.store.reserve_key(wanted).await? {
+            Reserved::Different => Err(RunStartError::KeyReused),
+            Reserved::New | Reserved::Same(_) => self.claim_for_another(ids).await,
+        }
+    }
+
+    async fn claim_key<I: StartIds>(
+        &self,
+        key: &IdempotencyKey,
+        ids: I,
+        token: RunToken,
+    ) -> Result<Claimed<I>, RunStartError> {
         let store = &self.ports.store;
         let wanted = Reservation { scope: &key.scope, key: &key.key, digest: &key.digest, outcome: &ids };
         let claimed = match store.reserve_key(wanted).await? {
@@ -314,7 +345,7 @@ impl Starts {
             return Err(error);
         }
         if for_another {
-            self.recovery.adopt(&[run]).await;
+            Box::pin(self.recovery.adopt(&[run])).await;
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ pub(crate) async fn waits_too_long(activity: &Activity, deadline: Option<DateTim
 }
 
 /// What a run waits for of which nothing is at work.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     /// When something is due; the questions of items have their own times.
     pub(crate) due: Option<DateTime<Utc>>,

@@ -87,6 +87,7 @@ mod thread_stream;
 mod thread_titles;
 mod threads;
 mod trace;
+mod training;
 mod triggers;
 mod turn;
 mod typed;

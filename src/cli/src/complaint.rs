@@ -42,6 +42,13 @@ pub(crate) trait Places {
     fn place(&self, pointer: &str) -> Option<Place>;
 }
 
+/// Nothing of the request is from a file.
+impl Places for () {
+    fn place(&self, _pointer: &str) -> Option<Place> {
+        None
+    }
+}
+
 /// A complaint in the shape of the service's own errors.
 #[derive(Serialize)]
 struct Told<'a> {
@@ -172,6 +179,7 @@ impl Complaint {
             }
             Some("service_token.not_found") => "`callboard token list` lists tokens.",
             Some("workspace.not_found") => "`callboard workspace list` lists workspaces.",
+            Some("checkpoint.not_found") => "`callboard checkpoint list <workflow>` lists checkpoints.",
             Some("index.not_found") => "`callboard index list` lists indexes.",
             Some("workspace.storage_full") => {
                 "`callboard workspace show` shows the storage use; delete indexes (`callboard index delete`) or threads to free storage."

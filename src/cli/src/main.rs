@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    answer, audit, chat, completions, config, credential, demo, index, login, logout, node, rerun, run, runs,
-    serve, thread, token, trigger, visitor, whoami, workflow, workspace,
+    answer, audit, chat, checkpoint, completions, config, credential, demo, index, login, logout, node,
+    rerun, run, runs, serve, thread, token, trainings, trigger, visitor, whoami, workflow, workspace,
 };
 use options::ClientOptions;
 use output::{Failure, Output};
@@ -82,6 +82,15 @@ enum Command {
     Answer(answer::Answer),
     /// Repeat a run from one of its steps and print its result
     Rerun(rerun::Rerun),
+    /// Train the prompts of a workflow with the cases of a dataset
+    Train(Box<trainings::Train>),
+    /// Evaluate a workflow with the cases of a dataset
+    Evaluate(Box<trainings::Evaluate>),
+    /// List, show, compare and use the checkpoints of trainings
+    Checkpoint {
+        #[command(subcommand)]
+        command: checkpoint::CheckpointCommand,
+    },
     /// Sign in by email, or store a service token, in the profile file
     Login(login::Login),
     /// Sign out and remove the tokens from the profile file
@@ -215,6 +224,9 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Runs { command } => runs::run(command, outer),
         Command::Answer(command) => command.run(outer),
         Command::Rerun(command) => command.run(outer),
+        Command::Train(command) => command.run(outer),
+        Command::Evaluate(command) => command.run(outer),
+        Command::Checkpoint { command } => checkpoint::run(command, outer),
         Command::Login(command) => command.run(outer),
         Command::Logout(command) => command.run(outer),
         Command::Whoami(command) => command.run(outer),

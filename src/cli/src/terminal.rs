@@ -104,13 +104,18 @@ pub(crate) struct Underway {
     shown: bool,
 }
 
-/// Letters of the line, so that it does not wrap.
-const WIDTH: usize = 70;
+/// Letters of the line, so that it does not wrap in a terminal of 80 columns.
+const WIDTH: usize = 78;
 
 impl Underway {
     pub(crate) fn new() -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         Self { seen: std::io::stderr().is_terminal() && !dumb, shown: false }
+    }
+
+    /// Whether the line is on a terminal.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.seen
     }
 
     /// Shows it; call [`Underway::clear`] before anything else is written.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use kernel::backoff;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wire::RunFrame;
 use wire::chat::ChatEvent;
 use wire::operation::Operation;
 use wire::operations::chat;
+use wire::{RunFrame, TrainingFrame};
 
 use crate::client::Bearer;
 use crate::turn::{Collector, Turn};
@@ -26,6 +26,9 @@ pub type ResumingChat = Resuming<ChatEvent>;
 
 /// The events of a run, over broken connections as [`ResumingChat`].
 pub type ResumingRun = Resuming<RunFrame>;
+
+/// The events of a training or an evaluation, over broken connections as [`ResumingChat`].
+pub type ResumingTraining = Resuming<TrainingFrame>;
 
 /// Where a stream is read, and as whom.
 pub(crate) struct Source {

@@ -1,7 +1,7 @@
 //! Typed HTTP and SSE client: what the command line and the integration tests speak to the service with.
 //!
 //! [`Client`] makes one request per call. [`ChatStream`] reads one answer of the chat as it comes, and [`RunStream`] the
-//! events of a run; [`ResumingChat`] and [`ResumingRun`] go on where a broken one ended, until nothing more comes.
+//! events of a run; [`ResumingChat`], [`ResumingRun`] and [`ResumingTraining`] go on where a broken one ended, until nothing more comes.
 //! [`Client::send`] is the way around all types.
 //!
 //! Every failure is a [`ClientError`]. Waits and limits come from [`kernel::Clock`].
@@ -23,6 +23,7 @@ mod sign_in;
 mod sse;
 mod stream;
 mod threads;
+mod trainings;
 mod triggers;
 mod turn;
 mod upload;
@@ -36,10 +37,11 @@ pub use builder::ClientBuilder;
 pub use chat::ChatOptions;
 pub use client::{Client, Exchange};
 pub use error::{ClientError, ErrorKind, Fault};
-pub use follow::{Resuming, ResumingChat, ResumingRun};
+pub use follow::{Resuming, ResumingChat, ResumingRun, ResumingTraining};
 pub use reqwest::header::HeaderMap;
 pub use runs::{RunOptions, RunsFilter, StartedRun};
-pub use stream::{ChatStream, EventStream, RunStream, StreamEvent};
+pub use stream::{ChatStream, EventStream, RunStream, StreamEvent, TrainingStream};
+pub use trainings::CasesFilter;
 pub use turn::{Turn, TurnError};
 pub use visitors::{Export, ThreadsFilter};
 pub use workflows::Part;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use kernel::Clock;
 use serde::de::DeserializeOwned;
-use wire::RunFrame;
 use wire::chat::ChatEvent;
+use wire::{RunFrame, TrainingFrame};
 
 use crate::sse::{Body, Frame, Frames};
 use crate::turn::{Collector, Turn};
@@ -36,6 +36,12 @@ pub type ChatStream = EventStream<ChatEvent>;
 /// last event; [`crate::ResumingRun`] does so by itself.
 pub type RunStream = EventStream<RunFrame>;
 
+/// The events of a training or an evaluation, read as they come.
+///
+/// When [`EventStream::next`] fails with [`ClientError::Transport`], [`crate::Client::training_events`] resumes after the
+/// last event; [`crate::ResumingTraining`] does so by itself.
+pub type TrainingStream = EventStream<TrainingFrame>;
+
 /// A stream of events of one kind, read as they come.
 pub struct EventStream<E> {
     stream_id: String,
@@ -59,7 +65,7 @@ impl<E: DeserializeOwned> EventStream<E> {
         Self { stream_id, frames, last_event_id: None, skipped: 0, state: State::Open, event: PhantomData }
     }
 
-    /// The stream's id: of the chat, from the header `X-Chat-Stream-Id`; of a run, its own.
+    /// The stream's id: of the chat, from the header `X-Chat-Stream-Id`; of a run, a training or an evaluation, its own.
     #[must_use]
     pub fn stream_id(&self) -> &str {
         &self.stream_id

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use wire::chat::{ChatEvent, ChatOperation, ChatRequest, NoticeLevel, UserMessageInput};
+use wire::{TrainingEvent, TrainingFrame};
 
 /// Answers each connection with the next text, then closes it; gives back the requests as they came.
 async fn serve(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
@@ -101,6 +102,41 @@ async fn a_turn_survives_a_cut_a_restart_and_a_busy_service() {
         assert!(request.starts_with("get /api/chat/streams/s http/1.1"), "{request}");
         assert!(request.contains(&format!("last-event-id: {last}\r\n")), "{request}");
         assert!(request.contains("cookie: callboard_visitor=v1\r\n"), "{request}");
+    }
+}
+
+fn paused(seq: u64) -> String {
+    let frame = TrainingFrame {
+        happened: TrainingEvent::TrainingPaused { reason: "client".into() },
+        node: "trainer".into(),
+        event: "training_paused".into(),
+        run_id: "s".into(),
+        seq,
+        at: "2026-11-26T09:00:00Z".into(),
+    };
+    let mut text = String::new();
+    wire::sse::push_event(&mut text, "s", seq, &serde_json::to_string(&frame).unwrap());
+    text
+}
+
+#[tokio::test]
+async fn a_training_is_followed_over_a_cut_connection() {
+    let (client, requests) = serve(vec![
+        format!("{}{}{}", stream_head(""), chunk(&paused(1)), "ff\r\nid: s.2\ndata: {"),
+        format!("{}{}{LAST_CHUNK}", stream_head(""), chunk(&(paused(1) + &paused(2)))),
+    ])
+    .await;
+    let mut events = client.follow_training("w", "s", None);
+    let mut seen = Vec::new();
+    while let Some(event) = events.next().await.unwrap() {
+        seen.push((event.seq, event.event.happened.kind()));
+    }
+    assert_eq!(seen, [(1, "training_paused"), (2, "training_paused")]);
+    assert_eq!((events.repeated(), events.skipped()), (1, 0));
+    let requests = requests.await.unwrap();
+    for (request, last) in requests.iter().zip([None, Some("last-event-id: s.1\r\n")]) {
+        assert!(request.starts_with("get /api/workflows/w/trainer/runs/s/events http/1.1"), "{request}");
+        assert!(last.is_none_or(|last| request.contains(last)), "{request}");
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Database {
     pub keep_runs: Option<TimeDelta>,
     /// `SERVICE_WORKSPACE_STORAGE_BYTES`: what a workspace may keep; none: as much as there is.
     pub workspace_bytes: Option<i64>,
+    /// `SERVICE_TRAINING_MAX_RUNS`: trainings that may execute at the same time.
+    pub training_runs: usize,
 }
 
 pub(crate) fn read_data(reader: &mut Reader<'_>) -> Result<Data, Refused> {
@@ -65,6 +67,7 @@ pub(crate) fn read_database(reader: &mut Reader<'_>) -> Result<Database, Refused
     let writers = reader.optional("SERVICE_DATABASE_WRITERS", parse::number::<usize>(1..=499));
     let days = reader.value("SERVICE_RUN_RETENTION_DAYS", parse::number::<i64>(0..=36_500));
     let bytes = reader.value("SERVICE_WORKSPACE_STORAGE_BYTES", parse::number::<i64>(0..=1 << 60));
+    let training_runs = reader.value("SERVICE_TRAINING_MAX_RUNS", parse::number::<usize>(1..=64));
     let (pool, writers) = (pool?, writers?);
     let writers = writers.unwrap_or_else(|| (pool / 4).max(1));
     if writers >= pool {
@@ -77,5 +80,6 @@ pub(crate) fn read_database(reader: &mut Reader<'_>) -> Result<Database, Refused
     }
     let keep_runs = Some(days?).filter(|days| *days > 0).map(TimeDelta::days);
     let workspace_bytes = Some(bytes?).filter(|bytes| *bytes > 0);
-    Ok(Database { dsn: dsn?, pg_bin: pg_bin?, pool, writers, keep_runs, workspace_bytes })
+    let training_runs = training_runs?;
+    Ok(Database { dsn: dsn?, pg_bin: pg_bin?, pool, writers, keep_runs, workspace_bytes, training_runs })
 }

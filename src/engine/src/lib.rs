@@ -39,8 +39,8 @@ pub use diff::{diff, diff_config};
 pub use effects::{NodeEffect, effects, references};
 pub use error::{NodeError, RunError};
 pub use execute::{
-    Activity, AskingStep, Effect, FilledInput, Idle, Life, Patch, Plan, RecordedStep, RunInfo, RunInput,
-    execute, ports, refill,
+    Activity, AskingStep, Effect, FilledInput, Idle, Life, Patch, Plan, PromptUse, RecordedStep, RunInfo,
+    RunInput, execute, ports, refill,
 };
 pub use graph::fields::Fields;
 pub use graph::parse::parse;
@@ -66,6 +66,14 @@ pub fn check_answer(schema: &Value, answer: &Value, base: &str) -> Problems {
 /// Why it cannot be read.
 pub fn check_template(text: &str) -> Result<(), String> {
     template::names_of_template(text).map(drop)
+}
+
+/// The prompts of the config that a template names; `None` for one whose name it does not write out. Empty for a text that cannot be
+/// read as a template.
+#[must_use]
+pub fn prompts_named(text: &str) -> Vec<Option<String>> {
+    let names = template::names_of_template(text).unwrap_or_default();
+    names.iter().filter_map(|name| execute::prompt_named(name)).collect()
 }
 
 /// Whether a text inside the value may name `messages`.

@@ -4,6 +4,7 @@ use serde_json::Value;
 use wire::ErrorCode;
 
 use crate::NodeError;
+use crate::canonical::text;
 
 /// Bytes of the largest value, as JSON.
 pub(crate) const LARGEST: usize = 8 << 20;
@@ -20,7 +21,7 @@ pub(crate) fn json(value: &Value) -> Result<String, NodeError> {
     if depth(value) > DEEPEST {
         return Err(too_deep());
     }
-    let text = value.to_string();
+    let text = text(value);
     if text.len() > LARGEST { Err(too_large(&format!("{} bytes", text.len()))) } else { Ok(text) }
 }
 
@@ -71,7 +72,7 @@ pub(crate) fn is_longer(value: &Value, bytes: usize) -> bool {
 
 /// Refuses data that is too large.
 pub(crate) fn check_data(what: &str, data: &Value) -> Result<(), NodeError> {
-    let bytes = data.to_string().len();
+    let bytes = text(data).len();
     if bytes > LARGEST_DATA {
         return Err(too_large(&format!("{what} of {bytes} bytes, more than {LARGEST_DATA}")));
     }

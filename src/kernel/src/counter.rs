@@ -3,7 +3,7 @@
 
 use ring::digest::{Context, SHA256};
 
-/// What a number is drawn for. Draws for different purposes never meet.
+/// What a number is drawn for. Draws for different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Which cases are for training, validation and test.
@@ -39,7 +39,7 @@ impl Purpose {
     }
 }
 
-/// Draws numbers for a seed. It has no state: each draw is the SHA-256 of seed, purpose and place.
+/// Draws numbers for a seed. It has no state: each draw is from the SHA-256 of seed, purpose and place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
     seed: u64,
@@ -82,6 +82,33 @@ impl Counter {
         let wide = u128::from(first(&self.bytes(purpose, iteration, index)));
         let limit = u128::try_from(limit).unwrap_or_default();
         usize::try_from((wide * limit) >> 64).unwrap_or_default()
+    }
+
+    /// `count` whole numbers below `limit`, each as likely as any other; none if `limit` is 0. For many draws: a digest yields eight
+    /// of them. Limits above 2^32 - 1 count as that.
+    ///
+    /// Source: Lemire 2019, "Fast random integer generation in an interval".
+    #[must_use]
+    pub fn indices(&self, purpose: Purpose, iteration: u64, count: usize, limit: usize) -> Vec<usize> {
+        let mut drawn = Vec::with_capacity(count);
+        let limit = u64::from(u32::try_from(limit).unwrap_or(u32::MAX));
+        if limit == 0 {
+            return drawn;
+        }
+        // 2^32 is not a multiple of most limits: without these products, each number has as many words.
+        let excess = (1_u64 << 32) % limit;
+        for index in 0.. {
+            for word in self.bytes(purpose, iteration, index).as_chunks().0 {
+                if drawn.len() >= count {
+                    return drawn;
+                }
+                let product = u64::from(u32::from_be_bytes(*word)) * limit;
+                if product & 0xFFFF_FFFF >= excess {
+                    drawn.push(usize::try_from(product >> 32).unwrap_or_default());
+                }
+            }
+        }
+        drawn
     }
 
     /// A number from 0 to below 1, with 53 bits.
@@ -157,6 +184,35 @@ mod tests {
         }
         assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
         assert_eq!(counter.below(Purpose::Minibatch, 0, 0, 0), 0);
+    }
+
+    #[test]
+    fn many_numbers_come_from_few_digests() {
+        let counter = Counter::new(3);
+        let drawn = counter.indices(Purpose::Bootstrap, 5, 10_000, 10);
+        assert_eq!((drawn.len(), &drawn), (10_000, &counter.indices(Purpose::Bootstrap, 5, 10_000, 10)));
+        let mut counts = [0_u32; 10];
+        drawn.iter().for_each(|number| counts[*number] += 1);
+        assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
+        // The first number comes from the first four bytes, the ninth from the second digest.
+        let word = |index| {
+            let bytes = counter.bytes(Purpose::Bootstrap, 5, index);
+            usize::try_from(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) >> 1).unwrap()
+        };
+        let half = counter.indices(Purpose::Bootstrap, 5, 9, 1 << 31);
+        assert_eq!((half[0], half[8]), (word(0), word(1)));
+        assert!(counter.indices(Purpose::Bootstrap, 0, 5, 0).is_empty());
+        assert!(counter.indices(Purpose::Bootstrap, 0, 0, 5).is_empty());
+    }
+
+    #[test]
+    fn a_limit_that_does_not_divide_the_words_has_no_bias() {
+        // Four words for each three numbers: if all counted, a third of the numbers would come twice as often.
+        let mut counts = [0_u32; 3];
+        for number in Counter::new(1).indices(Purpose::Bootstrap, 0, 9_000, 3 << 30) {
+            counts[number % 3] += 1;
+        }
+        assert!(counts.iter().all(|count| (2_850..3_150).contains(count)), "{counts:?}");
     }
 
     #[test]

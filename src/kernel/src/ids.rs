@@ -187,7 +187,10 @@ impl ItemKey {
     /// The wire form behind `prefix` (`msg`, `tc`, `wf`, …).
     #[must_use]
     pub fn wire(&self, prefix: &str) -> String {
-        format!("{prefix}_{}", hex::encode(self.0))
+        let mut digits = [0; 2 * Self::LENGTH];
+        // The buffer has the right length. `hex::encode` goes digit by digit, and items are named often.
+        let _ = hex::encode_to_slice(self.0, &mut digits);
+        [prefix, "_", str::from_utf8(&digits).unwrap_or_default()].concat()
     }
 }
 

@@ -56,7 +56,9 @@ pub enum ModelErrorKind {
     NotConfigured,
     /// 429.
     RateLimited,
-    /// No connection, a broken one, 408, 425 or 5xx.
+    /// 503 or 529: too many requests of all clients.
+    Overloaded,
+    /// No connection, a broken one, 408, 425 or another 5xx.
     Unavailable,
     /// Any other refusal of the endpoint: another request would be refused too.
     Rejected,
@@ -70,7 +72,7 @@ impl ModelErrorKind {
     /// Whether the same request may go well later.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
-        matches!(self, Self::RateLimited | Self::Unavailable)
+        matches!(self, Self::RateLimited | Self::Overloaded | Self::Unavailable)
     }
 
     /// Its stable code.
@@ -79,7 +81,7 @@ impl ModelErrorKind {
         match self {
             Self::NotConfigured => ErrorCode::ModelNotConfigured,
             Self::RateLimited => ErrorCode::ModelRateLimited,
-            Self::Unavailable => ErrorCode::ModelUnavailable,
+            Self::Overloaded | Self::Unavailable => ErrorCode::ModelUnavailable,
             Self::Rejected => ErrorCode::ModelRejected,
             Self::BadAnswer => ErrorCode::ModelBadAnswer,
             Self::EgressRefused => ErrorCode::EgressRefused,

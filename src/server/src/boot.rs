@@ -209,6 +209,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
                 base: config.http.public_base_url.as_ref().map(|base| base.as_str().into()),
             },
             workspace_bytes: config.database.workspace_bytes,
+            training_runs: config.database.training_runs,
         })
         .await?,
     );

@@ -22,6 +22,7 @@ mod search;
 mod system;
 #[cfg(feature = "test-util")]
 pub mod testing;
+mod training;
 mod triggers;
 mod vault;
 mod workflows;
@@ -35,6 +36,7 @@ pub use people::*;
 pub use runs::*;
 pub use search::*;
 pub use system::*;
+pub use training::*;
 pub use triggers::*;
 pub use vault::*;
 pub use workflows::*;

@@ -51,10 +51,39 @@ impl Case {
     }
 }
 
-/// Largest case, in bytes of JSON.
-const LARGEST: usize = 1 << 20;
+impl Case {
+    /// As datasets store it: `{id, inputs, expected_output?, metadata?}`.
+    #[must_use]
+    pub fn stored(&self) -> Value {
+        let mut members = Map::from_iter([
+            ("id".to_owned(), json!(self.id)),
+            ("inputs".to_owned(), Value::Object(self.inputs.clone())),
+        ]);
+        if !self.expected_output.is_null() {
+            members.insert("expected_output".to_owned(), self.expected_output.clone());
+        }
+        if !self.metadata.is_empty() {
+            members.insert("metadata".to_owned(), Value::Object(self.metadata.clone()));
+        }
+        Value::Object(members)
+    }
+}
 
-/// Reads the case at this place of a dataset, which stands at `pointer`; every problem is noted.
+/// The case at this place of a dataset, as [`Case::stored`] has it; `None` if it is none.
+#[must_use]
+pub fn read_stored_case(stored: &Value, index: u32) -> Option<Case> {
+    read_case(stored, index, "", &mut Vec::new())
+}
+
+/// Largest case, in bytes of JSON.
+pub(crate) const LARGEST: usize = 1 << 20;
+
+/// The problem of a case that is larger.
+pub(crate) fn too_large(pointer: impl Into<String>) -> FieldError {
+    FieldError::new(pointer, "size", "a case has at most 1 MiB")
+}
+
+/// Reads the case at this place of a dataset; `pointer` is its place in the request. Every problem is noted.
 pub(crate) fn read_case(
     value: &Value,
     index: u32,
@@ -64,7 +93,7 @@ pub(crate) fn read_case(
     let before = problems.len();
     let mut fields = Fields::of(pointer, value, problems)?;
     if value.to_string().len() > LARGEST {
-        problems.push(FieldError::new(pointer, "size", "a case has at most 1 MiB"));
+        problems.push(too_large(pointer));
         return None;
     }
     let id = match fields.value("id") {
@@ -156,6 +185,18 @@ mod tests {
         let request = json!({"message": "all", "desk": 3});
         let inputs = case(json!({"message": "one"}), json!({})).inputs(request.as_object().unwrap());
         assert_eq!(inputs, json!({"message": "one", "desk": 3}));
+    }
+
+    #[test]
+    fn a_case_is_read_as_it_was_stored() {
+        let bare = case(json!({}), json!({}));
+        let full = Case {
+            expected_output: json!([1, {"a": 0.1}]),
+            ..case(json!({"n": 1}), json!({"weight": 2, "x": null}))
+        };
+        for case in [bare, full] {
+            assert_eq!(read_stored_case(&case.stored(), 0), Some(case));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use kernel::{Counter, Purpose};
 use serde::Serialize;
 
-use crate::numbers::{self, float};
+use crate::numbers::{NOISE, mean};
 
 /// Added to the deviation, so that a few equal differences prove nothing.
 const DEVIATION_FLOOR: f64 = 0.03;
@@ -11,8 +11,6 @@ const DEVIATION_FLOOR: f64 = 0.03;
 const SIGNIFICANT: f64 = 1.9;
 /// Below which z a guard counts as worse: one-sided, p < .05.
 const REGRESSED: f64 = -1.645;
-/// Differences below it are rounding.
-const NOISE: f64 = 1e-9;
 /// Resamples of an interval.
 const RESAMPLES: u64 = 2_000;
 /// Cases of the first two blocks of a race.
@@ -20,10 +18,19 @@ const FIRST_BLOCK: usize = 4;
 /// Folds of an estimate without a test split.
 const FOLDS: usize = 5;
 
+/// The score of a case, and how much the case counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WeightedScore {
+    /// The weight of the case, the same for each candidate.
+    pub weight: f64,
+    /// From 0 to 1.
+    pub score: f64,
+}
+
 /// The scores of two candidates on the same cases.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Comparison {
-    /// How many cases.
+    /// How many cases, without those of weight 0.
     pub n: usize,
     /// Mean of the second less mean of the first.
     pub mean_diff: f64,
@@ -33,17 +40,25 @@ pub struct Comparison {
 
 impl Comparison {
     /// Of scores in the order of the cases.
+    ///
+    /// Source: effective sample size, Kish 1965, (Σw)² / Σw². With equal weights it is the number of cases, and the deviation that of a
+    /// sample.
     #[must_use]
-    pub fn of(first: &[f64], second: &[f64]) -> Self {
+    pub fn of(first: &[WeightedScore], second: &[WeightedScore]) -> Self {
         let differences = differences(first, second);
         let n = differences.len();
-        if n == 0 {
+        let Some(mean_diff) = mean(differences.iter().copied()) else {
             return Self { n, mean_diff: 0.0, z: 0.0 };
-        }
-        let mean_diff = mean(&differences);
-        let squares: f64 = differences.iter().map(|difference| (difference - mean_diff).powi(2)).sum();
-        let deviation = if n > 1 { (squares / (float(n) - 1.0)).sqrt() } else { 0.0 };
-        let z = mean_diff / ((deviation + DEVIATION_FLOOR) / float(n).sqrt());
+        };
+        let sum: f64 = differences.iter().map(|(weight, _)| weight).sum();
+        let sum_of_squares: f64 = differences.iter().map(|(weight, _)| weight.powi(2)).sum();
+        let squares: f64 =
+            differences.iter().map(|(weight, difference)| weight * (difference - mean_diff).powi(2)).sum();
+        // n - 1 if all weights are 1; 0 for one case.
+        let freedom = sum - sum_of_squares / sum;
+        let deviation = if freedom > 0.0 { (squares / freedom).sqrt() } else { 0.0 };
+        let effective_n = sum.powi(2) / sum_of_squares;
+        let z = mean_diff / ((deviation + DEVIATION_FLOOR) / effective_n.sqrt());
         Self { n, mean_diff, z }
     }
 
@@ -60,19 +75,13 @@ impl Comparison {
     }
 }
 
-/// The 95 % interval of the mean difference, by bootstrap over the cases.
+/// The 95 % interval of the mean difference, by bootstrap over the cases, each with its weight.
 #[must_use]
-pub fn interval(first: &[f64], second: &[f64], counter: &Counter) -> (f64, f64) {
+pub fn interval(first: &[WeightedScore], second: &[WeightedScore], counter: &Counter) -> (f64, f64) {
     let differences = differences(first, second);
-    if differences.is_empty() {
-        return (0.0, 0.0);
-    }
     let resample = |resample: u64| {
-        let drawn = (0..differences.len()).filter_map(|place| {
-            let index = u64::try_from(place).unwrap_or(u64::MAX);
-            differences.get(counter.below(Purpose::Bootstrap, resample, index, differences.len())).copied()
-        });
-        mean(&drawn.collect::<Vec<f64>>())
+        let drawn = counter.indices(Purpose::Bootstrap, resample, differences.len(), differences.len());
+        mean(drawn.into_iter().filter_map(|place| differences.get(place).copied())).unwrap_or_default()
     };
     let mut means: Vec<f64> = (0..RESAMPLES).map(resample).collect();
     means.sort_unstable_by(f64::total_cmp);
@@ -80,18 +89,17 @@ pub fn interval(first: &[f64], second: &[f64], counter: &Counter) -> (f64, f64) 
     (at(means.len() / 40), at(means.len() - 1 - means.len() / 40))
 }
 
-fn differences(first: &[f64], second: &[f64]) -> Vec<f64> {
-    first.iter().zip(second).map(|(first, second)| second - first).collect()
-}
-
-fn mean(values: &[f64]) -> f64 {
-    numbers::mean(values.iter().map(|value| (1.0, *value))).unwrap_or_default()
+/// `(weight, difference)` of the cases that count. The largest weight is 1: equal weights are all exactly 1, and squares stay in range.
+fn differences(first: &[WeightedScore], second: &[WeightedScore]) -> Vec<(f64, f64)> {
+    let counted = || first.iter().zip(second).filter(|(first, _)| first.weight > 0.0);
+    let largest = counted().map(|(first, _)| first.weight).fold(0.0, f64::max);
+    counted().map(|(first, second)| (first.weight / largest, second.score - first.score)).collect()
 }
 
 /// How far a race is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Race {
-    /// So many cases are wanted next.
+    /// The next block has so many cases.
     Next(usize),
     /// The candidate is not better.
     Rejected,
@@ -101,7 +109,7 @@ pub enum Race {
 
 /// Judges a race after these cases, which are the first of `total`: after 4, 8, 16, 32, … of them.
 #[must_use]
-pub fn race(parent: &[f64], candidate: &[f64], total: usize) -> Race {
+pub fn race(parent: &[WeightedScore], candidate: &[WeightedScore], total: usize) -> Race {
     let seen = parent.len().min(candidate.len());
     let end = block_end(seen).min(total);
     if seen < end {
@@ -128,26 +136,26 @@ fn block_end(seen: usize) -> usize {
 /// What a winner that is chosen on four folds scores on the fifth, over all folds. `scores`: of each candidate, the seed first, by case.
 /// Ties go to the candidate that comes first.
 #[must_use]
-pub fn kfold(scores: &[Vec<f64>], counter: &Counter) -> f64 {
+pub fn kfold(scores: &[Vec<WeightedScore>], counter: &Counter) -> f64 {
     let cases = scores.first().map_or(0, Vec::len);
     let order = counter.shuffled(Purpose::Split, 2, cases);
     let fold_of = |place: usize| order.get(place).map_or(0, |drawn| drawn % FOLDS);
     let mut held_out = Vec::new();
     for fold in 0..FOLDS {
-        let part = |candidate: &[f64], is_inside: bool| {
+        let part = |candidate: &[WeightedScore], is_inside: bool| {
             let of = candidate.iter().enumerate().filter(|(place, _)| (fold_of(*place) == fold) == is_inside);
-            of.map(|(_, score)| *score).collect::<Vec<f64>>()
+            of.map(|(_, case)| (case.weight, case.score)).collect::<Vec<(f64, f64)>>()
         };
-        let mut best: Option<(f64, &Vec<f64>)> = None;
+        let mut best: Option<(f64, &Vec<WeightedScore>)> = None;
         for candidate in scores {
-            let chosen_by = mean(&part(candidate, false));
-            if best.is_none_or(|(score, _)| chosen_by > score) {
+            let chosen_by = mean(part(candidate, false).into_iter()).unwrap_or_default();
+            if best.is_none_or(|(score, _)| chosen_by > score + NOISE) {
                 best = Some((chosen_by, candidate));
             }
         }
         held_out.extend(best.into_iter().flat_map(|(_, winner)| part(winner, true)));
     }
-    mean(&held_out)
+    mean(held_out.into_iter()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -158,33 +166,102 @@ mod tests {
         assert!((measured - expected).abs() < 1e-9, "{measured} is not {expected}");
     }
 
+    fn weighted(cases: &[(f64, f64)]) -> Vec<WeightedScore> {
+        cases.iter().map(|(weight, score)| WeightedScore { weight: *weight, score: *score }).collect()
+    }
+
+    /// Cases of weight 1.
+    fn equal(scores: &[f64]) -> Vec<WeightedScore> {
+        scores.iter().map(|score| WeightedScore { weight: 1.0, score: *score }).collect()
+    }
+
+    fn compared(first: &[f64], second: &[f64]) -> Comparison {
+        Comparison::of(&equal(first), &equal(second))
+    }
+
     #[test]
     fn differences_are_measured_pair_by_pair() {
-        let compared = Comparison::of(&[0.0, 0.5, 1.0, 0.5], &[0.5, 0.5, 1.0, 1.0]);
-        near(compared.mean_diff, 0.25);
+        let four = compared(&[0.0, 0.5, 1.0, 0.5], &[0.5, 0.5, 1.0, 1.0]);
+        near(four.mean_diff, 0.25);
         let deviation = (4.0 * 0.25_f64.powi(2) / 3.0).sqrt();
-        near(compared.z, 0.25 / ((deviation + 0.03) / 2.0));
-        assert!(!compared.is_significant(), "four cases prove nothing here");
-        let many = Comparison::of(&[0.0; 40], &[0.02; 40]);
+        near(four.z, 0.25 / ((deviation + 0.03) / 2.0));
+        assert!(!four.is_significant(), "four cases prove nothing here");
+        let many = compared(&[0.0; 40], &[0.02; 40]);
         assert!(many.is_significant() && !many.is_regression(), "{many:?}");
         // Without the floor any two equal differences would be infinitely sure.
-        assert!(!Comparison::of(&[0.0, 0.0], &[0.01, 0.01]).is_significant());
-        assert!(Comparison::of(&[1.0; 20], &[0.9; 20]).is_regression());
-        assert_eq!(Comparison::of(&[], &[]), Comparison { n: 0, mean_diff: 0.0, z: 0.0 });
+        assert!(!compared(&[0.0, 0.0], &[0.01, 0.01]).is_significant());
+        assert!(compared(&[1.0; 20], &[0.9; 20]).is_regression());
+        assert_eq!(compared(&[], &[]), Comparison { n: 0, mean_diff: 0.0, z: 0.0 });
+    }
+
+    #[test]
+    fn equal_weights_of_any_size_change_nothing() {
+        let scores = [0.1, 0.7, 0.4, 0.9, 0.2];
+        let ones = Comparison::of(&equal(&[0.3; 5]), &equal(&scores));
+        for weight in [1e9, 0.1, 1e-200] {
+            let of = |scores: &[f64]| {
+                weighted(&scores.iter().map(|score| (weight, *score)).collect::<Vec<(f64, f64)>>())
+            };
+            assert_eq!(Comparison::of(&of(&[0.3; 5]), &of(&scores)), ones, "{weight}");
+            let intervals = (
+                interval(&of(&[0.3; 5]), &of(&scores), &Counter::new(1)),
+                interval(&equal(&[0.3; 5]), &equal(&scores), &Counter::new(1)),
+            );
+            assert_eq!(intervals.0, intervals.1, "{weight}");
+        }
+    }
+
+    #[test]
+    fn weights_count_in_the_mean_and_its_error() {
+        let first = weighted(&[(3.0, 0.0), (1.0, 0.0), (0.0, 0.0)]);
+        let second = weighted(&[(3.0, 1.0), (1.0, 0.0), (0.0, 0.5)]);
+        let two = Comparison::of(&first, &second);
+        assert_eq!(two.n, 2, "a case of weight 0 does not count");
+        near(two.mean_diff, 0.75);
+        // Σw = 4, Σw² = 10: 1.6 effective cases; the squares are 3 · 0.25² + 0.75² by 4 - 10 / 4.
+        let deviation = ((3.0 * 0.25_f64.powi(2) + 0.75_f64.powi(2)) / 1.5).sqrt();
+        near(two.z, 0.75 / ((deviation + 0.03) / 1.6_f64.sqrt()));
+        // One heavy case proves less than many light ones.
+        let of = |heavy: f64, score: f64| {
+            let mut cases = vec![(1.0, score); 40];
+            cases[0].0 = heavy;
+            weighted(&cases)
+        };
+        assert!(Comparison::of(&of(1.0, 0.5), &of(1.0, 0.52)).is_significant());
+        assert!(!Comparison::of(&of(400.0, 0.5), &of(400.0, 0.52)).is_significant());
+        let nothing = Comparison::of(&weighted(&[(0.0, 0.1)]), &weighted(&[(0.0, 0.9)]));
+        assert_eq!(nothing, Comparison { n: 0, mean_diff: 0.0, z: 0.0 });
     }
 
     #[test]
     fn an_interval_contains_the_mean_and_is_the_same_each_time() {
-        let (first, second) = (vec![0.0; 30], (0..30).map(|n| f64::from(n % 3) / 2.0).collect::<Vec<f64>>());
+        let scores = (0..30).map(|n| f64::from(n % 3) / 2.0).collect::<Vec<f64>>();
+        let (first, second) = (equal(&[0.0; 30]), equal(&scores));
         let (low, high) = interval(&first, &second, &Counter::new(1));
         assert!(low < 0.5 && 0.5 < high && low > 0.3 && high < 0.7, "{low} {high}");
         assert_eq!((low, high), interval(&first, &second, &Counter::new(1)));
-        assert_eq!(interval(&[0.5], &[0.5], &Counter::new(1)), (0.0, 0.0));
+        let fractions = equal(&(1..31).map(|n| 1.0 / f64::from(n)).collect::<Vec<f64>>());
+        let of_seed = |seed| interval(&first, &fractions, &Counter::new(seed));
+        assert_ne!(of_seed(1), of_seed(2));
+        assert_eq!(interval(&equal(&[0.5]), &equal(&[0.5]), &Counter::new(1)), (0.0, 0.0));
+        assert_eq!(interval(&[], &[], &Counter::new(1)), (0.0, 0.0));
+    }
+
+    #[test]
+    fn an_interval_counts_weights() {
+        // The good cases have three quarters of the weight.
+        let of = |score: f64| {
+            let case = |place: usize| if place < 30 { (3.0, score) } else { (1.0, 0.0) };
+            weighted(&(0..60).map(case).collect::<Vec<(f64, f64)>>())
+        };
+        let (low, high) = interval(&of(0.0), &of(1.0), &Counter::new(1));
+        assert!(low > 0.55 && low < 0.75 && high > 0.75 && high < 0.95, "{low} {high}");
     }
 
     #[test]
     fn a_race_ends_at_the_first_block_that_is_worse() {
-        let race_of = |candidate: &[f64], total| race(&vec![0.5; candidate.len()], candidate, total);
+        let race_of =
+            |candidate: &[f64], total| race(&equal(&vec![0.5; candidate.len()]), &equal(candidate), total);
         assert_eq!(race_of(&[], 20), Race::Next(4));
         assert_eq!(race_of(&[0.4; 2], 20), Race::Next(2), "a block is seen whole");
         assert_eq!(race_of(&[0.4; 4], 20), Race::Rejected);
@@ -195,7 +272,7 @@ mod tests {
         assert_eq!(race_of(&[0.5; 20], 20), Race::Rejected, "as good is not better");
         assert_eq!((race_of(&[], 3), race_of(&[0.6; 3], 3)), (Race::Next(3), Race::Accepted));
         // Equal sums, whose floats differ by their order.
-        let (parent, candidate) = ([0.0, 0.0, 0.3], [0.1, 0.2, 0.0]);
+        let (parent, candidate) = (equal(&[0.0, 0.0, 0.3]), equal(&[0.1, 0.2, 0.0]));
         assert_eq!(
             (race(&parent, &candidate, 3), race(&candidate, &parent, 3)),
             (Race::Rejected, Race::Rejected)
@@ -203,16 +280,42 @@ mod tests {
     }
 
     #[test]
+    fn a_race_counts_weights() {
+        let parent = weighted(&[(1.0, 0.5), (1.0, 0.5), (5.0, 0.5), (0.0, 0.5)]);
+        let candidate = |scores: [f64; 4]| {
+            let scores = parent.iter().zip(scores);
+            scores.map(|(case, score)| WeightedScore { score, ..*case }).collect::<Vec<WeightedScore>>()
+        };
+        // Worse on more cases, better by weight.
+        assert_eq!(race(&parent, &candidate([0.0, 0.0, 1.0, 0.0]), 4), Race::Accepted);
+        assert_eq!(race(&parent, &candidate([1.0, 1.0, 0.0, 1.0]), 4), Race::Rejected);
+        assert_eq!(race(&parent, &candidate([0.5, 0.5, 0.5, 1.0]), 4), Race::Rejected);
+    }
+
+    #[test]
     fn a_choice_is_scored_where_it_was_not_made() {
-        let seed = vec![0.5; 20];
-        near(kfold(&[seed.clone(), vec![0.8; 20]], &Counter::new(1)), 0.8);
+        let seed = equal(&[0.5; 20]);
+        near(kfold(&[seed.clone(), equal(&[0.8; 20])], &Counter::new(1)), 0.8);
         near(kfold(std::slice::from_ref(&seed), &Counter::new(1)), 0.5);
         // Each is right by chance in four cases: chosen by the other folds, it scores 0.4 where it was not chosen.
         let lucky = |lucky: usize| {
-            (0..20).map(|case| if case % 5 == lucky { 1.0 } else { 0.4 }).collect::<Vec<f64>>()
+            let scores = (0..20).map(|case| if case % 5 == lucky { 1.0 } else { 0.4 });
+            equal(&scores.collect::<Vec<f64>>())
         };
-        let all: Vec<Vec<f64>> = std::iter::once(seed).chain((0..5).map(lucky)).collect();
+        let all: Vec<Vec<WeightedScore>> = std::iter::once(seed).chain((0..5).map(lucky)).collect();
         near(kfold(&all, &Counter::new(1)), 0.4);
         near(kfold(&[], &Counter::new(1)), 0.0);
+    }
+
+    #[test]
+    fn folds_count_weights() {
+        let of = |heavy: f64, light: f64| {
+            let case = |place: usize| if place < 5 { (9.0, heavy) } else { (1.0, light) };
+            weighted(&(0..20).map(case).collect::<Vec<(f64, f64)>>())
+        };
+        // 45 of 60 parts of the weight.
+        near(kfold(&[of(1.0, 0.0)], &Counter::new(1)), 0.75);
+        // Better on most cases, worse by weight.
+        near(kfold(&[of(0.9, 0.5), of(0.0, 1.0)], &Counter::new(1)), 0.8);
     }
 }

@@ -1,34 +1,50 @@
-//! The verdicts of a case that was executed. They need its result alone, so that other evaluators can judge it later.
+//! The verdicts of a case that was executed. Evaluators that only compare need its result alone, so that they can judge it later.
 
 use wire::ErrorCode;
 
 use crate::case::Case;
-use crate::evaluators::{Evaluator, Measured, Subject, Verdict};
+use crate::evaluators::{Bench, Evaluator, Measured, Subject, Verdict};
 use crate::runner::{CaseError, CaseRun};
 
-/// The verdicts of these evaluators, in their order; `None` if the case has no score because the budget is spent. `cost`: US dollars of
-/// its calls, if all prices are known.
-#[must_use]
-pub fn judge(
+/// What evaluators know of a case beside its result.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CaseContext<'a> {
+    /// Its split, if the run has splits.
+    pub split: Option<&'a str>,
+    /// The epoch, if the run has epochs.
+    pub epoch: Option<u32>,
+    /// US dollars of its calls, if all prices are known.
+    pub cost: Option<f64>,
+}
+
+/// The verdicts of these evaluators, in their order; `None` if the case has no score because the budget is spent. `bench`: for evaluators
+/// that do more than compare.
+pub async fn judge(
     evaluators: &[Evaluator],
     case: &Case,
     run: &CaseRun,
-    cost: Option<f64>,
+    place: CaseContext<'_>,
+    bench: &dyn Bench,
 ) -> Option<Vec<Verdict>> {
     match &run.error {
-        Some(CaseError::Exhausted) => None,
-        Some(error) => Some(evaluators.iter().map(|_| without_output(error)).collect()),
-        None => {
-            let subject = Subject {
-                output: &run.output,
-                text: &run.text,
-                expected: &case.expected_output,
-                trace: &run.trace,
-                measured: Measured { duration: run.duration, cost },
-            };
-            Some(evaluators.iter().map(|evaluator| evaluator.judge(&subject)).collect())
-        }
+        Some(CaseError::Exhausted) => return None,
+        Some(error) => return Some(evaluators.iter().map(|_| without_output(error)).collect()),
+        None => {}
     }
+    let subject = Subject {
+        output: &run.output,
+        text: &run.text,
+        case,
+        split: place.split,
+        epoch: place.epoch,
+        trace: &run.trace,
+        measured: Measured { duration: run.duration, cost: place.cost },
+    };
+    let mut verdicts = Vec::with_capacity(evaluators.len());
+    for evaluator in evaluators {
+        verdicts.push(evaluator.judge(&subject, bench).await?);
+    }
+    Some(verdicts)
 }
 
 fn without_output(error: &CaseError) -> Verdict {

@@ -16,3 +16,8 @@ pub(crate) fn mean(items: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
         items.fold((0.0, 0.0), |(weights, sum), (weight, value)| (weights + weight, sum + weight * value));
     (weights > 0.0).then(|| sum / weights)
 }
+
+/// Differences below it are rounding.
+pub(crate) const NOISE: f64 = 1e-9;
+/// A score from which on nothing is left to gain.
+pub(crate) const PERFECT: f64 = 1.0 - NOISE;

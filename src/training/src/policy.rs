@@ -20,7 +20,7 @@ pub struct Reach {
 
 /// Which nodes of a graph send or read something outside.
 ///
-/// `base`: where the graph stands in the request, as a JSON pointer. `pinned`: the graph of a workflow as the training uses it. `mocked`:
+/// `base`: the JSON pointer of the graph in the request. `pinned`: the graph of a workflow as the training uses it. `mocked`:
 /// whether a node has a result in every case.
 pub fn reach<'a>(
     graph: &Value,

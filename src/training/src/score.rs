@@ -49,11 +49,11 @@ pub fn case_score(evaluators: &[Evaluator], verdicts: &[Verdict], aggregate: Agg
 
 /// A judged case.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct Judged<'a> {
     /// Its weight in means.
     pub weight: f64,
     /// Of its evaluators, in their order.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: &'a [Verdict],
 }
 
 /// What many cases are worth.
@@ -71,7 +71,7 @@ pub struct Summary {
 
 /// Sums up cases, in the order of their places in the dataset.
 #[must_use]
-pub fn summary(evaluators: &[Evaluator], cases: &[Judged], aggregate: Aggregate) -> Summary {
+pub fn summary(evaluators: &[Evaluator], cases: &[Judged<'_>], aggregate: Aggregate) -> Summary {
     let mut means = BTreeMap::new();
     for (place, evaluator) in evaluators.iter().enumerate() {
         let scores = cases.iter().filter_map(|case| {
@@ -80,7 +80,7 @@ pub fn summary(evaluators: &[Evaluator], cases: &[Judged], aggregate: Aggregate)
         });
         means.insert(evaluator.id.clone(), mean(scores).unwrap_or_default());
     }
-    let scored = || cases.iter().map(|case| (case.weight, case_score(evaluators, &case.verdicts, aggregate)));
+    let scored = || cases.iter().map(|case| (case.weight, case_score(evaluators, case.verdicts, aggregate)));
     let score = mean(scored().filter_map(|(weight, case)| Some((weight, case.score?))));
     let counted = scored().filter(|(_, case)| case.score.is_some());
     let passed = mean(counted.map(|(weight, case)| (weight, if case.passed { 1.0 } else { 0.0 })));
@@ -138,16 +138,18 @@ mod tests {
     #[test]
     fn means_count_the_weights_of_cases() {
         let evaluators = evaluators();
-        let case = |weight, scores| Judged { weight, verdicts: verdicts(scores) };
-        let cases = [case(1.0, [1.0, 1.0, 1.0, 0.2]), case(3.0, [0.0, 0.0, 1.0, 0.2])];
+        let (one, other) = (verdicts([1.0, 1.0, 1.0, 0.2]), verdicts([0.0, 0.0, 1.0, 0.2]));
+        let case = |weight, verdicts| Judged { weight, verdicts };
+        let cases = [case(1.0, &*one), case(3.0, &*other)];
         let summed = summary(&evaluators, &cases, Aggregate::default());
         assert_eq!((summed.score, summed.pass_rate, summed.n_cases), (0.25, 0.25, 2));
         let means: Vec<(&str, f64)> = summed.summary.iter().map(|(id, mean)| (id.as_str(), *mean)).collect();
         assert_eq!(means, [("a", 0.25), ("b", 0.25), ("g", 1.0), ("m", 0.2)]);
         assert_eq!(summary(&evaluators, &[], Aggregate::default()).score, 0.0);
-        let mut skipped = case(1.0, [1.0; 4]);
-        skipped.verdicts.iter_mut().for_each(|verdict| verdict.skip = true);
-        let summed = summary(&evaluators, &[skipped, case(1.0, [0.0; 4])], Aggregate::default());
+        let mut skipped = verdicts([1.0; 4]);
+        skipped.iter_mut().for_each(|verdict| verdict.skip = true);
+        let bad = verdicts([0.0; 4]);
+        let summed = summary(&evaluators, &[case(1.0, &skipped), case(1.0, &bad)], Aggregate::default());
         assert_eq!((summed.score, summed.pass_rate), (0.0, 0.0), "a case without a score has not passed");
     }
 }

@@ -1,4 +1,4 @@
-//! Which cases are for training, which decide, and which are looked at once.
+//! Which cases are for training, which decide, and which are used once.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct Splits {
     pub train: Vec<usize>,
     /// What decides between candidates.
     pub val: Vec<usize>,
-    /// What is looked at once, at the end.
+    /// What is used once, at the end.
     pub test: Vec<usize>,
     /// `None`: the request asks for none.
     pub test_estimate: Option<TestEstimate>,
@@ -107,16 +107,22 @@ fn drawn(
     iteration: u64,
     counter: &Counter,
 ) -> (Vec<usize>, Vec<usize>) {
-    let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    // In the order of their first drawn cases: the seed also decides between groups that are too small to be divided.
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let order = counter.shuffled(Purpose::Split, iteration, places.len());
     for place in order.into_iter().filter_map(|place| places.get(place)) {
         let group = cases.get(*place).map(Case::group).unwrap_or_default();
-        groups.entry(group).or_default().push(*place);
+        let number = *known.entry(group).or_insert(groups.len());
+        match groups.get_mut(number) {
+            Some(group) => group.push(*place),
+            None => groups.push(vec![*place]),
+        }
     }
     let (mut part, mut rest) = (Vec::new(), Vec::new());
     let (mut seen, mut taken) = (0_u32, 0_u32);
     // The share holds over all groups, also if each is small.
-    for place in groups.into_values().flatten() {
+    for place in groups.into_iter().flatten() {
         seen += 1;
         if f64::from(taken) + 0.5 < f64::from(seen) * share {
             taken += 1;
@@ -190,6 +196,30 @@ mod tests {
         let splits = split(&groups, HELD_OUT, &Counter::new(3));
         let of_a = splits.val.iter().filter(|place| **place < 10).count();
         assert_eq!((splits.val.len(), of_a), (16, 4));
+    }
+
+    #[test]
+    fn many_groups_are_divided_alike_whatever_their_order() {
+        let groups = cases(40, |place| json!({"group": format!("g{}", place % 8)}));
+        for seed in 0..20 {
+            let splits = split(&groups, HELD_OUT, &Counter::new(seed));
+            let of = |group: usize| splits.val.iter().filter(|place| **place % 8 == group).count();
+            assert_eq!((0..8).map(of).collect::<Vec<_>>(), [2; 8], "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn the_seed_decides_between_groups_of_one_case() {
+        let groups = cases(50, |place| json!({"group": format!("g{place}")}));
+        let drawn = |seed| split(&groups, HELD_OUT, &Counter::new(seed));
+        let (first, second) = (drawn(1), drawn(2));
+        assert_eq!((first.train.len(), first.val.len()), (30, 20));
+        assert_eq!(first, drawn(1));
+        assert_ne!(first.val, second.val);
+        // Over many seeds each case is drawn about as often as any other.
+        let mut counts = [0_u32; 50];
+        (0..200).flat_map(|seed| drawn(seed).val).for_each(|place| counts[place] += 1);
+        assert!(counts.iter().all(|count| (45..115).contains(count)), "{counts:?}");
     }
 
     #[test]

@@ -31,6 +31,62 @@ pub enum SocketRequest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
+    /// Starts a training, whose events follow.
+    TrainWorkflow {
+        /// A graph, which is kept as a draft; the latest version unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        graph_config: Option<Value>,
+        /// Inputs under those of each case.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inputs: Option<Value>,
+        /// Laid over the version's runnable config; prompts one by one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        runnable_config: Option<Map<String, Value>>,
+        /// What is done.
+        training: Map<String, Value>,
+        /// A UUIDv7 of the client's for the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run_id: Option<String>,
+        /// Comes back with every event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
+    },
+    /// Starts an evaluation, whose events follow.
+    EvaluateWorkflow {
+        /// A graph, which is kept as a draft; the latest version unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        graph_config: Option<Value>,
+        /// Inputs under those of each case.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inputs: Option<Value>,
+        /// Laid over the version's runnable config; prompts one by one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        runnable_config: Option<Map<String, Value>>,
+        /// What is done.
+        evaluation: Map<String, Value>,
+        /// A UUIDv7 of the client's for the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run_id: Option<String>,
+        /// Comes back with every event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
+    },
+    /// Pauses a training or an evaluation at the next border between cases.
+    Pause {
+        /// The run.
+        run_id: String,
+        /// Comes back with an error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
+    },
+    /// Resumes a paused training or evaluation.
+    Resume {
+        /// The run.
+        run_id: String,
+        /// Comes back with an error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
+    },
     /// Asks for a run's events.
     Subscribe {
         /// The run.

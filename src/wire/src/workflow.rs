@@ -142,6 +142,22 @@ pub struct PromoteDraft {
     pub notes: Option<String>,
 }
 
+/// `POST /api/workflows/{ref}/versions`: a checkpoint to save. The version has the graph of the checkpoint's run and the config of the
+/// checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PromoteCheckpoint {
+    /// The checkpoint's id.
+    pub checkpoint: String,
+    /// For the caller's own use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Map<String, Value>>,
+    /// What is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<String>,
+}
+
 /// `POST /api/workflows/{ref}/versions/{n}/live`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -170,7 +186,7 @@ pub struct CreateVersion {
     pub notes: Option<String>,
 }
 
-/// `POST /api/workflows/{ref}/versions`: a graph, or a draft to save.
+/// `POST /api/workflows/{ref}/versions`: a graph, or a draft or a checkpoint to save.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -179,6 +195,8 @@ pub enum SaveVersion {
     Graph(CreateVersion),
     /// A draft.
     Draft(PromoteDraft),
+    /// A checkpoint.
+    Checkpoint(PromoteCheckpoint),
 }
 
 /// A frozen version.

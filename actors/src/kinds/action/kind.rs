@@ -41,6 +41,7 @@ impl Kind for ActionRuns {
     type Own = Own;
     type Told = Option<Widget>;
     type Events = ActionEvents;
+    type Work = RunInput;
     type Opening = ();
 
     const ROW: KindRow = kinds::ACTION;

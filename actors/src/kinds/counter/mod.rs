@@ -33,6 +33,7 @@ impl Kind for Counter {
     type Own = ();
     type Told = usize;
     type Events = Counts;
+    type Work = RunInput;
     type Opening = ();
 
     const ROW: KindRow = kinds::COUNTER;

@@ -47,6 +47,7 @@ impl Kind for Turns {
     type Own = Turn;
     type Told = Resumed;
     type Events = ChatEvents;
+    type Work = RunInput;
     type Opening = Opening;
 
     const ROW: KindRow = kinds::TURN;
@@ -169,14 +170,8 @@ impl Kind for Turns {
     async fn alongside(&self, run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts) {
         let retitled = run.own.retitled.lock().take();
         let Some(retitled) = retitled else { return };
-        if retitled.await.is_err() {
-            return;
-        }
-        // The thread as it is by now: a node may have changed it, too.
-        let _alone = writer.thread_change().await;
-        if let Ok(Some(thread)) = ports.store.thread(run.own.thread).await {
-            writer
-                .change_and_flush(|events| events.event(ChatEvent::ThreadUpdated { thread: thread.into() }));
+        if retitled.await.is_ok() {
+            Box::pin(tell_title(run, writer, ports)).await;
         }
     }
 
@@ -234,6 +229,14 @@ impl Kind for Turns {
             false => Vec::new(),
         };
         Ok(input::run_input((stored.id, stored.workflow_id, thread), TRIGGER, version, inputs, messages))
+    }
+}
+
+/// Tells readers the thread as it is by now: a node may have changed it, too.
+async fn tell_title(run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts) {
+    let _alone = writer.thread_change().await;
+    if let Ok(Some(thread)) = ports.store.thread(run.own.thread).await {
+        writer.change_and_flush(|events| events.event(ChatEvent::ThreadUpdated { thread: thread.into() }));
     }
 }
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use engine::{Life, Patch, RunInfo, RunInput};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::start::RunOptions;
 use crate::plans::LoadedVersion;
-use crate::run::life;
+use crate::run::{life, overlaid};
 
 /// What a run executes with. `ids`: of the run and of its workflow; `started_at`: when it first started.
 pub(super) fn run_input(
@@ -47,37 +47,4 @@ fn lives(run: Uuid, options: &RunOptions) -> Vec<Life> {
     let Some(origin) = &options.origin else { return vec![life(1, run)] };
     let earlier = origin.lives().into_iter().map(|(step, run)| life(step, run));
     earlier.chain([life(origin.from_step, run)]).collect()
-}
-
-/// A config over another: each member replaces the one below, prompts one by one.
-fn overlaid(below: &Map<String, Value>, above: &Map<String, Value>) -> Map<String, Value> {
-    let mut config = below.clone();
-    for (name, value) in above {
-        match (config.get_mut(name), value) {
-            (Some(Value::Object(prompts)), Value::Object(more)) if name == "prompts" => {
-                prompts.extend(more.iter().map(|(name, prompt)| (name.clone(), prompt.clone())));
-            }
-            _ => _ = config.insert(name.clone(), value.clone()),
-        }
-    }
-    config
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_config_is_laid_over_member_by_member_and_prompt_by_prompt() {
-        let map = |value: Value| value.as_object().unwrap().clone();
-        let below =
-            map(json!({"model": "a", "prompts": {"x": {"text": "1", "type": "t"}, "y": {"text": "2"}}}));
-        let above = map(json!({"seed": 1, "prompts": {"x": {"text": "3"}}}));
-        let expected = json!({"model": "a", "seed": 1, "prompts": {"x": {"text": "3"}, "y": {"text": "2"}}});
-        assert_eq!(overlaid(&below, &above), map(expected));
-        assert_eq!(overlaid(&Map::new(), &above), above);
-        assert_eq!(overlaid(&below, &Map::new()), below);
-    }
 }

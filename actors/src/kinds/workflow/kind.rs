@@ -23,6 +23,7 @@ impl Kind for WorkflowRuns {
     type Own = RunOptions;
     type Told = ();
     type Events = RunEvents;
+    type Work = RunInput;
     type Opening = ();
 
     const ROW: KindRow = kinds::WORKFLOW;

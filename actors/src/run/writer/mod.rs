@@ -6,6 +6,7 @@ mod output;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine::ports::{Journal, JournalError, StepRecord};
@@ -27,6 +28,8 @@ use crate::lanes::{EventFrames, Key, Then, WriteError};
 
 /// Longest time that a piece waits for more of them.
 const COALESCE: Duration = Duration::from_millis(40);
+/// Bytes of text after which a run waits for room, if the database does not keep up.
+const ROOM_INTERVAL: usize = 1 << 10;
 /// First pause after a lookup failed; doubles up to [`LOOKUP_PAUSE_MAX`].
 const LOOKUP_PAUSE: Duration = Duration::from_millis(100);
 const LOOKUP_PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -52,8 +55,12 @@ struct Inner<T> {
     /// Of a run whose start is stored with its first writes.
     start: Option<StartOutcome>,
     thread_change: tokio::sync::Mutex<()>,
+    /// Bytes of text since the run last waited for room.
+    unchecked: AtomicUsize,
     /// Pays for the run's models.
     account: Option<BudgetAccount>,
+    /// Whether events stay for as long as the run.
+    keeps_events: bool,
 }
 
 struct State<T> {
@@ -82,9 +89,10 @@ pub(crate) struct End {
 }
 
 impl<T: EventWriter> RunWriter<T> {
-    /// `early`: the run's start, if that is not stored yet. `account`: pays for the run's models.
+    /// `early`: the run's start, if that is not stored yet. `account`: pays for the run's models. `keeps_events`: whether events stay
+    /// for as long as the run.
     pub(crate) fn new(
-        (key, account): (Key, Option<BudgetAccount>),
+        (key, account, keeps_events): (Key, Option<BudgetAccount>, bool),
         stream: Uuid,
         ports: RunPorts,
         next_seq: u64,
@@ -112,7 +120,9 @@ impl<T: EventWriter> RunWriter<T> {
             changed: Notify::new(),
             start,
             thread_change: tokio::sync::Mutex::default(),
+            unchecked: AtomicUsize::new(0),
             account,
+            keeps_events,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -279,6 +289,22 @@ impl<T: EventWriter> RunWriter<T> {
         }
     }
 
+    /// Changes the events, hands everything over and waits for the commit.
+    pub(crate) async fn commit_with(&self, change: impl FnOnce(&mut T)) -> Result<(), WriteError> {
+        let (done, committed) = oneshot::channel();
+        {
+            let mut state = self.inner.state.lock();
+            change(&mut state.events);
+            state.receipts.push(done);
+            state.due = None;
+            self.inner.hand_over(&mut state, false);
+        }
+        committed.await.unwrap_or_else(|_| {
+            let lost = self.inner.state.lock().lost.clone();
+            Err(lost.unwrap_or(WriteError::Closed))
+        })
+    }
+
     /// Asks until the database answers.
     pub(crate) async fn ask<R, F>(&self, what: &str, query: impl Fn() -> F) -> R
     where
@@ -300,11 +326,25 @@ impl<T: EventWriter> RunWriter<T> {
 
     /// Gives way when the run has gone on for long, and waits until there is room for more.
     async fn room(&self) {
-        let Inner { key, slice, ports, .. } = &*self.inner;
-        if slice.is_spent(ports.clock.monotonic()) {
+        self.give_way().await;
+        self.inner.unchecked.store(0, Ordering::Relaxed);
+        self.inner.ports.db.room(self.inner.key).await;
+    }
+
+    /// The same behind a piece of text. All runs ask for room in one place, so small pieces ask together.
+    async fn room_for_text(&self, bytes: usize) {
+        let before = self.inner.unchecked.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) >= ROOM_INTERVAL {
+            self.room().await;
+        } else {
+            self.give_way().await;
+        }
+    }
+
+    async fn give_way(&self) {
+        if self.inner.slice.is_spent(self.inner.ports.clock.monotonic()) {
             tokio::task::yield_now().await;
         }
-        ports.db.room(*key).await;
     }
 }
 
@@ -326,7 +366,7 @@ impl<T: EventWriter> Inner<T> {
         }
         let events = (told || end).then(|| {
             let (frames, first_seq, last_seq) = state.frames.take();
-            EventFrames { stream: self.stream, first_seq, last_seq, frames, end }
+            EventFrames { stream: self.stream, first_seq, last_seq, frames, end, kept: self.keeps_events }
         });
         let receipts = std::mem::take(&mut state.receipts);
         let batch = std::mem::take(&mut state.batch);

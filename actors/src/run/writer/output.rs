@@ -10,7 +10,7 @@ use crate::run::EventWriter;
 impl<T: EventWriter> Output for RunWriter<T> {
     async fn text(&self, node: &str, piece: &str) {
         self.note(|events| events.text(node, piece));
-        self.room().await;
+        self.room_for_text(piece.len()).await;
     }
 
     async fn annotate(&self, annotations: Vec<SentAnnotation>) {

@@ -124,6 +124,7 @@ impl House {
                     keep_runs: None,
                     links: actors::ImageLinks { key: Arc::new(LinkKey::new(&[0; 32])), base: None },
                     workspace_bytes: None,
+                    training_runs: 4,
                 };
                 assert!(started.send(Arc::new(System::start(settings).await.unwrap())).is_ok());
                 let _ = killed.await;

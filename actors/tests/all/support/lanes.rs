@@ -181,7 +181,7 @@ pub(crate) fn events(stream: Uuid, seqs: RangeInclusive<u64>) -> EventFrames {
     for seq in seqs.clone() {
         wire::sse::push_event(&mut frames, stream, seq, &format!("{{\"n\":{seq}}}"));
     }
-    EventFrames { stream, first_seq: *seqs.start(), last_seq: *seqs.end(), frames, end: false }
+    EventFrames { stream, first_seq: *seqs.start(), last_seq: *seqs.end(), frames, end: false, kept: false }
 }
 
 /// The numbers of the events in a text.

@@ -17,6 +17,8 @@ struct Things {
     credential: String,
     index: String,
     thread: String,
+    training: String,
+    checkpoint: String,
 }
 
 impl Things {
@@ -54,6 +56,32 @@ impl Things {
         );
         t.execute(&index).await;
         let mut thread = json!("");
+        let mut training = json!("");
+        let mut checkpoint = json!("");
+        if path.contains("/trainer/") {
+            let trainer = format!("/api/workflows/{}/trainer", workflow.id);
+            // One that is under way can be paused, and one that has ended has a checkpoint.
+            let model =
+                if path.contains("/checkpoints") { "practice/classify" } else { "practice/classify@2s" };
+            let sorting = json!({"graph": crate::training::sorting(model),
+                "runnable_config": crate::training::prompts("Sort the message.")});
+            let saved = t.root().post(&format!("/api/workflows/{}/versions", workflow.id), &sorting).await;
+            assert_eq!(saved.status, 201, "{}", saved.text());
+            let asked = crate::training::training(json!({"epochs": 1}));
+            training = t.root().post(&format!("{trainer}/runs"), &asked).await.value()["id"].clone();
+            if path.ends_with("/events") {
+                let cancel = format!("{trainer}/runs/{}/cancel", text(&training));
+                t.root().post(&cancel, &json!({})).await;
+            }
+            if path.contains("/checkpoints") {
+                let checkpoints = format!("{trainer}/checkpoints");
+                integration_tests::until("a checkpoint", async || {
+                    checkpoint = t.root().get(&checkpoints).await.value()[0]["id"].clone();
+                    checkpoint.is_string()
+                })
+                .await;
+            }
+        }
         if path.contains("/chat/threads/") {
             let said = t.chat(&integration_tests::chat::create(&workflow, "hi")).await;
             assert_eq!(said.status, 200, "{}", said.text());
@@ -70,6 +98,8 @@ impl Things {
             credential: text(&credential["id"]),
             index: slug,
             thread: text(&thread),
+            training: text(&training),
+            checkpoint: text(&checkpoint),
         }
     }
 
@@ -88,6 +118,8 @@ impl Things {
             path if path.contains("/members/") => &self.member,
             path if path.contains("/chat/threads/") => &self.thread,
             path if path.contains("/chat/visitors/") => "visitor:1",
+            path if path.contains("/trainer/runs/") => &self.training,
+            path if path.contains("/trainer/checkpoints/") => &self.checkpoint,
             _ => "1",
         };
         let filled = path.replacen('*', thing, 1).replace('*', second);
@@ -96,6 +128,7 @@ impl Things {
             "/api/chat/session" => json!({"workflow_id": self.workflow}),
             "/api/workflows" => json!({"name": "Another"}),
             "/api/workflows/check" | "/api/workflows/*/versions" => json!({"graph": graph}),
+            "/api/workflows/*/trainer/runs" => crate::training::evaluation(1, json!({})),
             "/api/runs/*/rerun" => json!({"from_step": 1}),
             "/api/workflows/*/runs" => json!({"inputs": {"message": "hi"}}),
             "/api/workflows/*/triggers/cron" if method == "PUT" => json!({"expression": "0 0 1 1 *"}),
@@ -209,5 +242,10 @@ async fn every_route_judges_every_kind_of_caller() {
         let headers = if inside { &headers[..1] } else { &headers[..] };
         let answer = t.bearer(&right).send(method, &address, headers, &body_text).await;
         assert!(answer.is_success(), "{row}: {}", answer.text());
+        if !things.training.is_empty() {
+            let cancel =
+                format!("/api/workflows/{}/trainer/runs/{}/cancel", things.workflow, things.training);
+            t.root().post(&cancel, &json!({})).await;
+        }
     }
 }

@@ -246,7 +246,8 @@ async fn whoever_guesses_too_often_is_not_heard_for_a_minute() {
         );
     }
     let stored = t.scalar("SELECT string_agg(key, ' ') FROM auth_failures").await;
-    assert!(!stored.contains("ada"), "{stored}");
+    // Hashes are hexadecimal and contain "ada" now and then: an address has an "@".
+    assert!(!stored.contains('@') && !stored.contains("example"), "{stored}");
     t.advance(Duration::from_secs(61));
     assert_eq!(verify(&browser, ADA, &code).await.status, 200);
     let trail = "SELECT string_agg(action || ' ' || coalesce(reason, '') || ' ' || actor_kind, ', ' ORDER BY id) FROM audit_log WHERE action <> 'auth.failed'";

@@ -62,8 +62,8 @@ async fn what_is_not_understood_is_said_and_the_socket_stays_open() {
         (r#"{"type":"subscribe","run_id":"x","after_seq":"1"}"#, "request.invalid", vec!["/after_seq"]),
         (r#"{"type":"subscribe","run_id":"x"}"#, "run.not_found", vec![]),
         (r#"{"type":"cancel","run_id":"01890000-0000-7000-8000-000000000000"}"#, "run.not_found", vec![]),
-        (r#"{"type":"train_workflow","graph_config":{},"inputs":{}}"#, "ws.type_unsupported", vec![]),
-        (r#"{"type":"evaluate_workflow","request_id":"r"}"#, "ws.type_unsupported", vec![]),
+        (r#"{"type":"train_workflow","graph_config":{},"inputs":{}}"#, "request.invalid", vec!["/training"]),
+        (r#"{"type":"evaluate_workflow","request_id":"r"}"#, "request.invalid", vec!["/evaluation"]),
         (r#"{"type":"run_workflow","inputs":[]}"#, "request.invalid", vec!["/inputs"]),
     ] {
         let said = answer(&mut socket, Message::text(text)).await;

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod chat;
+pub(crate) mod checkpoint;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod credential;
@@ -19,6 +20,7 @@ pub(crate) mod serve;
 mod signals;
 pub(crate) mod thread;
 pub(crate) mod token;
+pub(crate) mod trainings;
 pub(crate) mod trigger;
 pub(crate) mod visitor;
 pub(crate) mod whoami;

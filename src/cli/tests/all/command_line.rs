@@ -200,6 +200,8 @@ fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
         assert!(output.status.success(), "{said}{}", text(&output.stderr));
         assert!(said.contains("✓ Published 4 example workflows ("), "{said}");
         assert!(said.contains("\nThe old harbour of Lund was built in 1873. In 2019 divers found"), "{said}");
+        let mut scores = said.lines().filter(|line| line.starts_with("✓ The new prompt scores "));
+        assert!(scores.any(|line| line.contains(" calls of a model (")), "{said}");
         assert_eq!(text(&output.stderr), "… Reading 2 pieces …\n");
     }
     served(&|client| {
@@ -209,7 +211,10 @@ fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
         seen.sort_unstable();
         let ours = ["count", "echo", "summary", "support"].map(|name| format!("callboard-demo-{name}"));
         let mut expected: Vec<_> = ours.iter().map(|handle| (handle.as_str(), Some(1), true)).collect();
+        // The workflow of the training is not published.
+        expected.push(("callboard-demo-sorting", Some(1), false));
         expected.push(("echo", None, false));
+        expected.sort_unstable();
         assert_eq!(seen, expected);
     });
 }
@@ -228,7 +233,8 @@ fn the_demo_names_every_address_on_a_line_of_its_own_and_goes_on_serving() {
     assert!(said.contains(&format!("callboard chat callboard-demo-summary --api-url {base}")), "{said}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let published = runtime.block_on(Client::new(base).unwrap().workflows()).unwrap();
-    let mut expected: Vec<_> = published.iter().map(|one| format!("chat {base}/chat/{}", one.id)).collect();
+    let published = published.iter().filter(|one| one.is_public);
+    let mut expected: Vec<_> = published.map(|one| format!("chat {base}/chat/{}", one.id)).collect();
     let mut chats: Vec<_> = said.lines().filter(|line| line.starts_with("chat ")).collect();
     expected.sort_unstable();
     chats.sort_unstable();

@@ -128,6 +128,7 @@ fn what_counts_in_this_stage() {
         "SERVICE_SERVICE_TOKEN",
         "SERVICE_SIGNUP",
         "SERVICE_SMTP_URL",
+        "SERVICE_TRAINING_MAX_RUNS",
         "SERVICE_TRUSTED_PROXIES",
         "SERVICE_VAULT_KEYS",
         "SERVICE_WS_MAX_MESSAGE_BYTES",

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use wire::FieldError;
 
 use crate::Problems;
-use crate::check::{Check, Owner};
-use crate::execute::{Destination, Plan, PlanEdge, PlanNode, PlanTarget};
+use crate::check::{Check, Named, Owner};
+use crate::execute::{Destination, Plan, PlanEdge, PlanNode, PlanTarget, PromptUse, prompt_named};
 use crate::graph::common::state_pointer;
 use crate::graph::fields::{listed, nearest};
 use crate::graph::{END, EdgeSpec, Graph, NodeSpec, START, Target, modules};
@@ -55,10 +55,32 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
         let name = named.name.as_str();
         name == "inputs" || name == "inputs.action" || name.starts_with("inputs.action.")
     });
+    let prompts_named = check.names.iter().filter_map(prompt_use).collect();
     let (channels, output) = (graph.channels.clone(), graph.output.clone().map(Arc::new));
     let credentials = super::secret_uses::of_specs(&graph.nodes);
     let written_inputs = graph.inputs.clone();
-    Plan { inputs, written_inputs, channels, nodes, edges, output, reads_messages, reads_action, credentials }
+    Plan {
+        inputs,
+        written_inputs,
+        channels,
+        nodes,
+        edges,
+        output,
+        reads_messages,
+        reads_action,
+        prompts_named,
+        credentials,
+    }
+}
+
+/// The prompt that a name of a template reads.
+fn prompt_use(named: &Named) -> Option<PromptUse> {
+    let prompt = prompt_named(&named.name)?;
+    let node = match &named.owner {
+        Owner::Node(node) => Some(node.clone()),
+        Owner::After(_) | Owner::Output => None,
+    };
+    Some(PromptUse { node, prompt })
 }
 
 fn plan_node(graph: &Graph, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {

@@ -43,6 +43,8 @@ pub use node::{Effect, NodeType};
 pub(crate) use node::{Failure, Node};
 pub(crate) use output::StepOutput;
 pub use plan::Plan;
+pub use plan::PromptUse;
+pub(crate) use plan::prompt_named;
 pub(crate) use plan::{Destination, PlanEdge, PlanNode, PlanTarget};
 pub use recorded::RecordedStep;
 pub use refill::{FilledInput, refill};

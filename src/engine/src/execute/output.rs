@@ -54,11 +54,15 @@ struct Slot {
 }
 
 impl Slot {
-    fn text(&mut self, node: &str, piece: &str) {
+    fn say(&mut self, bytes: usize) {
         match self.said.last_mut() {
-            Some(Said::Text(bytes)) => *bytes += piece.len(),
-            _ => self.said.push(Said::Text(piece.len())),
+            Some(Said::Text(before)) => *before += bytes,
+            _ => self.said.push(Said::Text(bytes)),
         }
+    }
+
+    fn text(&mut self, node: &str, piece: &str) {
+        self.say(piece.len());
         match self.held.back_mut() {
             Some(Held::Text { node: last, piece: held }) if last == node => held.push_str(piece),
             _ => self.held.push_back(Held::Text { node: node.to_owned(), piece: piece.to_owned() }),
@@ -156,6 +160,13 @@ impl<'a> StepOutput<'a> {
         if piece.is_empty() {
             return;
         }
+        // Most pieces find nothing before them and are handed on as they are.
+        if let Ok(_turn) = self.turn.try_lock()
+            && self.is_next(slot, piece.len())
+        {
+            self.into.text(node, piece).await;
+            return;
+        }
         if self.enter(slot, |slot| slot.text(node, piece)) {
             self.hand_on().await;
         }
@@ -215,6 +226,19 @@ impl<'a> StepOutput<'a> {
     pub(crate) async fn finish(&self, slot: usize) {
         if self.enter(slot, |slot| slot.done = true) {
             self.hand_on().await;
+        }
+    }
+
+    /// Whether a piece of slot `slot` may be handed on at once; if so, the slot has said it.
+    fn is_next(&self, index: usize, bytes: usize) -> bool {
+        let mut state = self.state.lock();
+        let live = state.live == index;
+        match state.slots.get_mut(index) {
+            Some(slot) if live && slot.held.is_empty() => {
+                slot.say(bytes);
+                true
+            }
+            _ => false,
         }
     }
 

@@ -22,11 +22,35 @@ pub struct Plan {
     pub(crate) output: Option<Arc<Value>>,
     pub(crate) reads_messages: bool,
     pub(crate) reads_action: bool,
+    pub(crate) prompts_named: Vec<PromptUse>,
     /// Names of the secrets that its nodes use.
     pub(crate) credentials: Vec<String>,
 }
 
+/// A template that reads a prompt of the config.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptUse {
+    /// The node whose field it is; `None` for edges and the output.
+    pub node: Option<String>,
+    /// The prompt; `None` if the template does not write its name out, and may read any of them.
+    pub prompt: Option<String>,
+}
+
+/// The prompt of a dotted name; inside it `None` if the name does not say which one.
+pub(crate) fn prompt_named(name: &str) -> Option<Option<String>> {
+    let mut parts = name.split('.');
+    // `config` as a whole contains the prompts.
+    let is_prompt = parts.next() == Some("config") && parts.next().is_none_or(|part| part == "prompts");
+    is_prompt.then(|| parts.next().map(str::to_owned))
+}
+
 impl Plan {
+    /// The prompts that templates name, in the order of the graph. Which ones are read is known only when they are filled.
+    #[must_use]
+    pub fn prompts_named(&self) -> &[PromptUse] {
+        &self.prompts_named
+    }
+
     /// Whether a template names `messages`, so that a thread's history must be loaded.
     #[must_use]
     pub fn reads_messages(&self) -> bool {

@@ -15,6 +15,7 @@ const MOST_SAID: usize = 500;
 pub(super) fn kind(status: u16) -> ModelErrorKind {
     match status {
         429 => ModelErrorKind::RateLimited,
+        503 | 529 => ModelErrorKind::Overloaded,
         408 | 425 | 500..=599 => ModelErrorKind::Unavailable,
         _ => ModelErrorKind::Rejected,
     }
@@ -30,6 +31,8 @@ pub(crate) fn kind_of_error(error: &Value) -> ModelErrorKind {
     let says = |word: &str| words.iter().any(|said| said.contains(word));
     if says("rate_limit") || says("quota") {
         ModelErrorKind::RateLimited
+    } else if says("overloaded") {
+        ModelErrorKind::Overloaded
     } else if says("invalid")
         || says("authentication")
         || says("permission")

@@ -95,12 +95,12 @@ async fn an_answer_that_breaks_off_anywhere_is_never_taken_for_a_whole_one() {
 
 #[tokio::test]
 async fn refusals_are_told_apart() {
-    use ModelErrorKind::{RateLimited, Rejected, Unavailable};
+    use ModelErrorKind::{Overloaded, RateLimited, Rejected, Unavailable};
     for dialect in BOTH {
         for (status, kind) in
             [(400, Rejected), (401, Rejected), (404, Rejected), (413, Rejected), (429, RateLimited)]
                 .into_iter()
-                .chain([(500, Unavailable), (503, Unavailable), (529, Unavailable), (302, Rejected)])
+                .chain([(500, Unavailable), (503, Overloaded), (529, Overloaded), (302, Rejected)])
         {
             let body = json!({"type": "error", "error": {"type": "x", "code": status, "message": format!("no, {KEY}")}});
             let endpoint = Endpoint::answering(status, "Retry-After: 7\r\n", &body.to_string()).await;
@@ -136,7 +136,7 @@ async fn garbage_is_a_bad_answer() {
 #[tokio::test]
 async fn an_error_inside_the_stream_ends_the_call() {
     for (kind, code, expected) in [
-        ("overloaded_error", 503, ModelErrorKind::Unavailable),
+        ("overloaded_error", 503, ModelErrorKind::Overloaded),
         ("api_error", 500, ModelErrorKind::Unavailable),
         ("rate_limit_error", 429, ModelErrorKind::RateLimited),
         ("invalid_request_error", 400, ModelErrorKind::Rejected),

@@ -12,12 +12,12 @@ use crate::endpoint::{Act, DONE, EVENTS, Endpoint, KEY, ends, now, request, says
 
 #[tokio::test]
 async fn refusals_are_told_apart() {
-    use ModelErrorKind::{RateLimited, Rejected, Unavailable};
+    use ModelErrorKind::{Overloaded, RateLimited, Rejected, Unavailable};
     for (status, kind) in
         [(400, Rejected), (401, Rejected), (403, Rejected), (404, Rejected), (422, Rejected)]
             .into_iter()
             .chain([(408, Unavailable), (425, Unavailable), (429, RateLimited), (500, Unavailable)])
-            .chain([(502, Unavailable), (503, Unavailable), (529, Unavailable), (302, Rejected)])
+            .chain([(502, Unavailable), (503, Overloaded), (529, Overloaded), (302, Rejected)])
     {
         let body = format!(r#"{{"error": {{"message": "no, {KEY} is\nnot good"}}}}"#);
         let error =

@@ -116,7 +116,7 @@ async fn refusals_and_garbage_are_told_apart() {
     for (status, body, kind) in [
         (429, "{}", ModelErrorKind::RateLimited),
         (400, "{\"error\": {\"message\": \"no\"}}", ModelErrorKind::Rejected),
-        (503, "", ModelErrorKind::Unavailable),
+        (503, "", ModelErrorKind::Overloaded),
         (200, "{\"words\": 1}", ModelErrorKind::BadAnswer),
         (200, "hello", ModelErrorKind::BadAnswer),
     ] {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actix_web::HttpRequest;
 use actors::System;
 use actors::kinds::action::Actions;
+use actors::kinds::training::Trainings;
 use actors::kinds::turn::chat::Chat;
 use actors::kinds::workflow::Runs;
 use auth::keyring::KeyRing;
@@ -226,6 +227,10 @@ impl App {
 
     pub(super) fn actions(&self) -> &Actions {
         &self.inner.actions
+    }
+
+    pub(super) fn trainings(&self) -> Trainings {
+        self.inner.parts.system.trainings()
     }
 
     pub(super) fn runs(&self) -> &Runs {

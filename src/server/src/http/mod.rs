@@ -30,6 +30,7 @@ mod request_id;
 mod routes;
 mod runs;
 mod session;
+mod trainings;
 mod triggers;
 mod workflows;
 mod workspaces;
@@ -71,6 +72,7 @@ pub(crate) fn application(
         .configure(diagnosis::routes)
         .configure(workflows::routes)
         .configure(runs::routes)
+        .configure(trainings::routes)
         .configure(triggers::routes)
         .configure(nodes::routes)
         .configure(indexes::routes)

@@ -71,12 +71,23 @@ impl App {
 
     /// Scheme, host and port under which the request asks. The scheme is that of a trusted proxy, which knows it.
     fn asked_origin(&self, request: &HttpRequest) -> String {
-        let https = self.is_behind_trusted_proxy(request)
-            && matches!(only(request.headers(), "x-forwarded-proto"), Header::One("https"));
-        let scheme = if https { "https" } else { "http" };
+        let scheme = if self.is_asked_over_https(request) { "https" } else { "http" };
         match host_of(request) {
             Some(host) => format!("{scheme}://{host}"),
             None => format!("{scheme}://{}", self.address()),
+        }
+    }
+
+    fn is_asked_over_https(&self, request: &HttpRequest) -> bool {
+        self.is_behind_trusted_proxy(request)
+            && matches!(only(request.headers(), "x-forwarded-proto"), Header::One("https"))
+    }
+
+    /// Whether [`Self::public_base`] is one of https.
+    pub(super) fn is_public_over_https(&self, request: &HttpRequest) -> bool {
+        match &self.config().http.public_base_url {
+            Some(base) => base.as_str().starts_with("https://"),
+            None => self.is_asked_over_https(request),
         }
     }
 
@@ -123,7 +134,7 @@ impl App {
     /// Whether a browser keeps `Secure` cookies of this request's answer: over https, and of this machine.
     pub(super) fn keeps_cookies(&self, request: &HttpRequest) -> bool {
         let is_local = |host: &RequestHost| host.is_loopback() || host.is_within("localhost");
-        self.public_base(request).starts_with("https://") || host_of(request).as_ref().is_none_or(is_local)
+        self.is_public_over_https(request) || host_of(request).as_ref().is_none_or(is_local)
     }
 }
 

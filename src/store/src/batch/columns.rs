@@ -7,9 +7,11 @@ use uuid::Uuid;
 
 use super::Batch;
 use super::tables::{
-    Blobs, ChatUsage, Chunks, ClosedQuestions, Copies, Cuts, Events, INLINE_RESULT, Items, Latest, Outbox,
-    QuestionItems, Questions, Queued, RemovedItemRow, RemovedItems, ReplacedItemRow, ReplacedItems, Runs,
-    StepRow, Steps, Streams, ThreadChangeRow, ThreadChanges, Threads, TurnsSent, Updates,
+    Blobs, ChatUsage, Chunks, ClosedQuestions, Copies, Cuts, Events, INLINE_RESULT, Items, KeptEvents,
+    Latest, Outbox, QuestionItems, Questions, Queued, RemovedItemRow, RemovedItems, ReplacedItemRow,
+    ReplacedItems, Runs, StepRow, Steps, Streams, ThreadChangeRow, ThreadChanges, Threads, TrainingCalls,
+    TrainingCandidates, TrainingCases, TrainingMarks, TrainingRuns, TrainingStateRow, TrainingStates,
+    TurnsSent, Updates,
 };
 use crate::blobs::records::{address, chunks};
 
@@ -39,7 +41,14 @@ pub(super) struct Columns<'a> {
     pub(super) contained: Vec<Uuid>,
     /// The thread of each.
     pub(super) contained_in: Vec<Uuid>,
+    pub(super) trainings: TrainingRuns<'a>,
+    pub(super) training_calls: TrainingCalls<'a>,
+    pub(super) training_cases: TrainingCases<'a>,
+    pub(super) training_candidates: TrainingCandidates<'a>,
+    pub(super) training_marks: TrainingMarks<'a>,
+    pub(super) training_states: TrainingStates<'a>,
     pub(super) events: Events<'a>,
+    pub(super) kept_events: KeptEvents<'a>,
 }
 
 impl<'a> Columns<'a> {
@@ -57,12 +66,18 @@ impl<'a> Columns<'a> {
             batch.closed_questions.iter().for_each(|row| columns.closed_questions.push(row));
             batch.turns_sent.iter().for_each(|row| columns.turns_sent.push(row));
             batch.queued.iter().for_each(|row| columns.queued.push(row));
-            batch.events.iter().for_each(|row| columns.events.push(row));
+            for row in &batch.events {
+                match row.kept {
+                    true => columns.kept_events.push(row),
+                    false => columns.events.push(row),
+                }
+            }
             batch.chat_usage.iter().for_each(|row| columns.chat_usage.push(row));
             columns.left.extend(&batch.left);
             columns.contained.extend(batch.contained.iter().map(|row| row.attachment));
             columns.contained_in.extend(batch.contained.iter().map(|row| row.thread_id.0));
         }
+        columns.trainings(batches);
         thread_changes(batches).into_iter().for_each(|row| columns.thread_changes.push(row));
         let updates = latest(batches);
         for row in batches.iter().flat_map(|batch| &batch.runs) {
@@ -72,6 +87,25 @@ impl<'a> Columns<'a> {
         columns.thread_items(batches);
         columns.journal(batches);
         columns
+    }
+
+    /// Of the states of a run the last one.
+    fn trainings(&mut self, batches: &[&'a Batch]) {
+        let mut states: Vec<&'a TrainingStateRow> = Vec::new();
+        for batch in batches {
+            batch.trainings.iter().for_each(|row| self.trainings.push(row));
+            batch.training_calls.iter().for_each(|row| self.training_calls.push(row));
+            batch.training_cases.iter().for_each(|row| self.training_cases.push(row));
+            batch.training_candidates.iter().for_each(|row| self.training_candidates.push(row));
+            batch.training_marks.iter().for_each(|row| self.training_marks.push(row));
+            for row in &batch.training_states {
+                match states.iter_mut().find(|old| old.run_id == row.run_id) {
+                    Some(old) => *old = row,
+                    None => states.push(row),
+                }
+            }
+        }
+        states.into_iter().for_each(|row| self.training_states.push(row));
     }
 
     /// Items as they are after the commit: one statement sees no row that it adds itself, and changes a row once. Changes are

@@ -17,7 +17,8 @@ pub use connection::{LaneConnection, LaneError};
 pub use tables::{
     ChatUsageRow, ClosedQuestionsRow, ContainedRow, CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow,
     OutboxRow, QuestionItemRow, QuestionRow, QueueRow, RemovedItemRow, ReplacedItemRow, RunRow, RunUpdate,
-    StepRow, StreamRow, ThreadChangeRow, ThreadRow, TurnSentRow,
+    StepRow, StreamRow, ThreadChangeRow, ThreadRow, TrainingCallRow, TrainingCandidateRow, TrainingCaseRow,
+    TrainingMarkRow, TrainingRunRow, TrainingStateRow, TurnSentRow,
 };
 
 /// Declares the rows of a batch.
@@ -85,6 +86,18 @@ batch! {
     chat_usage: ChatUsageRow,
     /// Runs that give back their place among the runs of their workflow; each with its [`RunUpdate`].
     left: Uuid,
+    /// Trainings and evaluations to create, each with its [`RunRow`].
+    trainings: TrainingRunRow,
+    /// Calls of models of trainings.
+    training_calls: TrainingCallRow,
+    /// Results of cases.
+    training_cases: TrainingCaseRow,
+    /// Candidates of trainings.
+    training_candidates: TrainingCandidateRow,
+    /// What trainings have done once.
+    training_marks: TrainingMarkRow,
+    /// How far trainings have got.
+    training_states: TrainingStateRow,
     /// Events.
     events: EventsRow,
 }
@@ -102,6 +115,9 @@ impl Batch {
         let updates: usize = self.updates.iter().map(|row| row.output.as_ref().map_or(0, String::len)).sum();
         let events: usize = self.events.iter().map(|row| row.frames.len()).sum();
         let sent: usize = self.turns_sent.iter().map(|row| row.sent.len()).sum();
-        sent + items + replaced + runs + steps + outbox + updates + events
+        let calls: usize =
+            self.training_calls.iter().map(|row| row.reply.as_ref().map_or(0, String::len)).sum();
+        let cases: usize = self.training_cases.iter().map(|row| row.result.len()).sum();
+        sent + items + replaced + runs + steps + outbox + updates + events + calls + cases
     }
 }

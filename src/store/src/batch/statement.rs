@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::columns::Columns;
 use super::tables::{
     ChatUsage, Chunks, ClosedQuestions, Copies, Items, Queued, RemovedItems, ReplacedItems, ThreadChanges,
-    Updates,
+    TrainingStates, Updates,
 };
 use crate::system::partitions::partition_name;
 
@@ -96,6 +96,7 @@ impl QueryFragment<Pg> for Commit<'_> {
             out.push_bind_param::<Array<SqlUuid>, _>(contained_in)?;
             out.push_sql(") c (attachment, thread) WHERE a.id = c.attachment)");
         }
+        self.trainings(out, skip)?;
         // Into the partition itself, if all events are of one day: finding it for each row costs as much as the row.
         let partition = events.single_day().map(partition_name);
         events.insert(out, partition.as_deref(), skip, "")?;
@@ -304,6 +305,26 @@ impl Commit<'_> {
             " WHERE q.run_id = t.run_id AND q.item IS NOT NULL AND q.answered_at IS NULL AND (t.node IS NULL \
              OR (q.node, q.visit, q.attempt) = (t.node, t.visit, t.attempt)))",
         );
+        Ok(())
+    }
+
+    /// What a resumed run has done before is there already.
+    fn trainings<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>, skip: Option<&'static str>) -> QueryResult<()> {
+        let again = Some("DO NOTHING");
+        let Columns { trainings, training_calls, training_cases, training_candidates, .. } = &self.columns;
+        let Columns { training_marks, training_states, kept_events, .. } = &self.columns;
+        trainings.insert(out, None, again, "")?;
+        training_calls.insert(out, None, skip, "")?;
+        training_cases.insert(out, None, again, "")?;
+        training_candidates.insert(out, None, again, "")?;
+        training_marks.insert(out, None, again, "")?;
+        kept_events.insert(out, None, skip, "")?;
+        if !training_states.is_empty() {
+            out.push_sql(", put_training_states AS (UPDATE training_runs r SET state = t.state FROM fence, ");
+            training_states.values(out)?;
+            names(out, TrainingStates::NAMES);
+            out.push_sql(" WHERE r.run_id = t.run_id)");
+        }
         Ok(())
     }
 

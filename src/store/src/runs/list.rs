@@ -17,7 +17,7 @@ const MAX_READ: i64 = 10_000;
 pub struct RunsFilter {
     /// One of these states; empty: any.
     pub statuses: Vec<RunState>,
-    /// One of these triggers; empty: any.
+    /// One of these triggers; empty: any but those of trainings and evaluations.
     pub triggers: Vec<String>,
     /// Of this workflow.
     pub workflow: Option<Uuid>,
@@ -29,16 +29,6 @@ pub struct RunsFilter {
     pub to: Option<DateTime<Utc>>,
     /// Whether an open question waits for an answer.
     pub waits: Option<bool>,
-}
-
-impl RunsFilter {
-    /// Whether a page may be short although more runs follow.
-    fn is_selective(&self) -> bool {
-        !self.statuses.is_empty()
-            || !self.triggers.is_empty()
-            || self.thread.is_some()
-            || self.waits.is_some()
-    }
 }
 
 /// A run in a list.
@@ -180,7 +170,8 @@ impl Page<'_> {
             let next = runs.last().map(|last| last.id);
             return Ok(RunsPage { runs, next });
         }
-        let next = if self.filter.is_selective() { self.end_of_window(connection).await? } else { None };
+        // A page may be short although more runs follow: what does not match was read, too.
+        let next = self.end_of_window(connection).await?;
         Ok(RunsPage { runs, next })
     }
 
@@ -201,7 +192,7 @@ impl Page<'_> {
                      AND NOT EXISTS (SELECT FROM question_items i JOIN thread_cuts c ON c.thread_id = i.thread_id
                          AND i.item_id > c.behind AND i.item_id < c.id
                          WHERE (i.run_id, i.node, i.visit, i.attempt) = (q.run_id, q.node, q.visit, q.attempt))) AS waits) q
-             WHERE ($5::text[] = '{{}}' OR r.status = ANY($5)) AND ($6::text[] = '{{}}' OR r.trigger = ANY($6))
+             WHERE ($5::text[] = '{{}}' OR r.status = ANY($5)) AND ($6::text[] = '{{}}' AND r.trigger NOT IN ('training', 'evaluation') OR r.trigger = ANY($6))
                  AND ($7::uuid IS NULL OR r.workflow_id = $7) AND ($8::bool IS NULL OR q.waits = $8)
              ORDER BY r.id DESC LIMIT $11"
         ))

@@ -79,7 +79,7 @@ pub(crate) use taken;
 
 impl Store {
     /// Takes runs that are due. Those whose workflow limits how many are under way wait for their turn from now on; turns of
-    /// a chat do not count there.
+    /// a chat, trainings and evaluations do not count there.
     ///
     /// # Errors
     /// [`ClaimFailed`] when the database does not answer.
@@ -87,7 +87,8 @@ impl Store {
         let now = self.now();
         taken!(self, |connection| {
             let due: Vec<Queued> = diesel::sql_query(
-                "SELECT q.run_id, CASE WHEN r.thread_id IS NULL THEN w.max_concurrent_runs END AS most
+                "SELECT q.run_id, CASE WHEN r.thread_id IS NULL AND r.trigger NOT IN ('training', 'evaluation')
+                     THEN w.max_concurrent_runs END AS most
                  FROM run_queue q JOIN runs r ON r.id = q.run_id LEFT JOIN workflows w ON w.id = q.workflow_id
                  WHERE NOT q.turn AND q.due_at <= $1 ORDER BY q.due_at LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
             )

@@ -71,6 +71,9 @@ pub struct RunFilter {
     pub before: Option<Uuid>,
 }
 
+/// What starts trainings and evaluations, which have a list of their own.
+const TRAININGS: [&str; 2] = ["training", "evaluation"];
+
 /// A run that recovery found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnfinishedRun {
@@ -188,6 +191,21 @@ impl Store {
         row.map(|(run, number)| Ok((run.try_into()?, number))).transpose()
     }
 
+    /// These runs, newest first, each with the number of its version.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn numbered_runs(&self, ids: &[Uuid]) -> Result<Vec<(StoredRun, Option<i32>)>, StoreError> {
+        let rows: Vec<(Row, Option<i32>)> = runs::table
+            .inner_join(workflow_versions::table.on(workflow_versions::id.eq(runs::version_id)))
+            .filter(runs::id.eq_any(ids))
+            .order(runs::id.desc())
+            .select((Row::as_select(), workflow_versions::number))
+            .load(&mut *self.connection().await?)
+            .await?;
+        rows.into_iter().map(|(run, number)| Ok((run.try_into()?, number))).collect()
+    }
+
     /// A workflow's runs, newest first, each with the number of its version.
     ///
     /// # Errors
@@ -201,6 +219,7 @@ impl Store {
         let mut query = runs::table
             .inner_join(workflow_versions::table.on(workflow_versions::id.eq(runs::version_id)))
             .filter(runs::workflow_id.eq(workflow))
+            .filter(runs::trigger.ne_all(TRAININGS))
             .order(runs::id.desc())
             .limit(limit)
             .select((Row::as_select(), workflow_versions::number))

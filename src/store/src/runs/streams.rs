@@ -80,7 +80,8 @@ impl Store {
         let found: Last = diesel::sql_query(
             "SELECT greatest(
                  (SELECT max(last_seq) FROM stream_events WHERE day = $1 AND stream_id = $2),
-                 (SELECT max(last_seq) FROM stream_events_kept WHERE stream_id = $2)) AS last",
+                 (SELECT last_seq FROM stream_events_kept WHERE stream_id = $2
+                  ORDER BY first_seq DESC LIMIT 1)) AS last",
         )
         .bind::<Date, _>(day_of(stream))
         .bind::<SqlUuid, _>(stream)
@@ -109,14 +110,17 @@ impl Store {
             #[diesel(sql_type = Text)]
             frames: String,
         }
-        // Each commit once: for a moment it may be in both tables.
+        // Each commit once: for a moment it may be in both tables. A stream whose events are kept may have very many: it is read
+        // from the commit on that `after` is in.
         let rows: Vec<Row> = diesel::sql_query(
             "SELECT DISTINCT ON (first_seq) first_seq, last_seq, frames FROM (
                  SELECT first_seq, last_seq, frames FROM stream_events
                  WHERE day = $1 AND stream_id = $2 AND last_seq > $3
                  UNION ALL
-                 SELECT first_seq, last_seq, frames FROM stream_events_kept
-                 WHERE stream_id = $2 AND last_seq > $3) e
+                 (SELECT first_seq, last_seq, frames FROM stream_events_kept
+                  WHERE stream_id = $2 AND last_seq > $3 AND first_seq >= coalesce(
+                      (SELECT max(k.first_seq) FROM stream_events_kept k WHERE k.stream_id = $2 AND k.first_seq <= $3), 0)
+                  ORDER BY first_seq LIMIT $4)) e
              ORDER BY first_seq LIMIT $4",
         )
         .bind::<Date, _>(day_of(stream))
@@ -180,8 +184,11 @@ impl Store {
                                     SELECT first_seq, last_seq, frames FROM stream_events e
                                     WHERE e.day = a.day AND e.stream_id = a.id AND e.last_seq > a.seen
                                     UNION ALL
-                                    SELECT first_seq, last_seq, frames FROM stream_events_kept k
-                                    WHERE k.stream_id = a.id AND k.last_seq > a.seen) e
+                                    (SELECT first_seq, last_seq, frames FROM stream_events_kept k
+                                     WHERE k.stream_id = a.id AND k.last_seq > a.seen AND k.first_seq >= coalesce(
+                                         (SELECT max(b.first_seq) FROM stream_events_kept b
+                                          WHERE b.stream_id = a.id AND b.first_seq <= a.seen), 0)
+                                     ORDER BY first_seq LIMIT $4)) e
                                 ORDER BY first_seq LIMIT $4) e ON true
              WHERE e.first_seq IS NOT NULL OR r.finished_at IS NOT NULL
              ORDER BY a.id, e.first_seq",

@@ -179,7 +179,8 @@ async fn forget_streams(
         let forgotten = diesel::sql_query(
             "DELETE FROM streams WHERE id IN (
                  SELECT s.id FROM streams s JOIN runs r ON r.id = s.run_id
-                 WHERE s.id >= $1 AND s.id < $2 AND r.finished_at <= $4 LIMIT $3)",
+                 WHERE s.id >= $1 AND s.id < $2 AND r.finished_at <= $4
+                     AND NOT EXISTS (SELECT FROM training_runs t WHERE t.run_id = s.run_id) LIMIT $3)",
         )
         .bind::<SqlUuid, _>(from)
         .bind::<SqlUuid, _>(to)
@@ -196,7 +197,9 @@ async fn forget_streams(
 /// Deletes streams with kept events whose runs ended until `ended`: the partition of their day may be gone.
 async fn forget_kept(connection: &mut AsyncPgConnection, ended: DateTime<Utc>) -> Result<(), StoreError> {
     let forget = "DELETE FROM streams s USING runs r WHERE r.id = s.run_id AND r.finished_at <= $1
-                      AND s.id IN (SELECT stream_id FROM stream_events_kept)";
+                      AND s.id IN (SELECT stream_id FROM stream_events_kept)
+                      -- Events of trainings stay with their run.
+                      AND NOT EXISTS (SELECT FROM training_runs t WHERE t.run_id = s.run_id)";
     diesel::sql_query(forget).bind::<Timestamptz, _>(ended).execute(connection).await?;
     Ok(())
 }

@@ -13,6 +13,8 @@ use crate::{Store, StoreError};
 
 /// Runs of one part: each may have thousands of steps.
 const RUNS_PART: i64 = 100;
+/// Rows of trainings of one part.
+const ROWS_PART: i64 = 10_000;
 /// Threads of one part: each may have thousands of runs.
 const THREADS_PART: i64 = 10;
 /// Values of one part.
@@ -30,6 +32,14 @@ macro_rules! run_rows {
     sent AS (DELETE FROM outbox t USING old WHERE t.run_id = old.id),
     events AS (DELETE FROM stream_events t USING old, streams s
                WHERE s.id = old.stream_id AND t.day = s.day AND t.stream_id = s.id),
+    trainings AS (DELETE FROM training_runs t USING old WHERE t.run_id = old.id),
+    calls_of AS (DELETE FROM training_calls t USING old WHERE t.run_id = old.id),
+    cases_of AS (DELETE FROM training_cases t USING old WHERE t.run_id = old.id),
+    candidates_of AS (DELETE FROM training_candidates t USING old WHERE t.run_id = old.id),
+    marks_of AS (DELETE FROM training_marks t USING old WHERE t.run_id = old.id),
+    datasets_of AS (DELETE FROM datasets t USING old WHERE t.id = old.id AND t.name IS NULL),
+    dataset_versions_of AS (DELETE FROM dataset_versions t USING old WHERE t.dataset_id = old.id),
+    entries_of AS (DELETE FROM dataset_entries t USING old WHERE t.dataset_id = old.id),
     kept AS (DELETE FROM stream_events_kept t USING old WHERE t.stream_id = old.stream_id),
     streams_of AS (DELETE FROM streams t USING old WHERE t.id = old.stream_id)"
     };
@@ -91,6 +101,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn forget_old_runs(&self, before: DateTime<Utc>) -> Result<bool, StoreError> {
+        if self.forget_rows_of_old_trainings(before).await? {
+            return Ok(true);
+        }
         // Whatever ended before then was made before then.
         let sql = format!(
             "WITH old AS MATERIALIZED (SELECT id, stream_id FROM runs WHERE id < $1 AND finished_at < $2
@@ -104,6 +117,36 @@ impl Store {
             .execute(&mut *self.connection().await?)
             .await?;
         Ok(is_full(found, RUNS_PART))
+    }
+
+    /// Deletes most of what trainings that ended before then have stored: one alone may have hundreds of thousands of rows, too many for the
+    /// statement that deletes their runs; `true` if there may be more.
+    async fn forget_rows_of_old_trainings(&self, before: DateTime<Utc>) -> Result<bool, StoreError> {
+        for (table, key) in [
+            ("training_cases", "run_id"),
+            ("training_calls", "run_id"),
+            ("stream_events_kept", "stream_id"),
+            ("dataset_entries", "dataset_id"),
+        ] {
+            // The run, its stream and its own cases have the same id.
+            let sql = format!(
+                "WITH old AS MATERIALIZED (SELECT t.run_id AS id FROM training_runs t JOIN runs r ON r.id = t.run_id
+                     WHERE t.run_id < $1 AND r.finished_at < $2 ORDER BY t.run_id LIMIT $3)
+                 DELETE FROM {table} WHERE ctid = ANY (ARRAY(
+                     SELECT c.ctid FROM {table} c JOIN old ON c.{key} = old.id LIMIT $4 FOR UPDATE OF c SKIP LOCKED))"
+            );
+            let deleted = diesel::sql_query(sql)
+                .bind::<SqlUuid, _>(first_id_at(before))
+                .bind::<Timestamptz, _>(before)
+                .bind::<BigInt, _>(RUNS_PART)
+                .bind::<BigInt, _>(ROWS_PART)
+                .execute(&mut *self.connection().await?)
+                .await?;
+            if is_full(deleted, ROWS_PART) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Forgets the items of questions that expired before then without having been asked: their runs ended otherwise.

@@ -34,7 +34,7 @@ struct Table {
 /// About what a row takes beside its values: its head, small columns, and its places in indexes.
 const ROW: i64 = 150;
 
-const TABLES: [Table; 16] = [
+const TABLES: [Table; 22] = [
     Table {
         name: "runs",
         joins: "",
@@ -108,6 +108,37 @@ const TABLES: [Table; 16] = [
         workspace: "o.workspace_id",
         values: &["frames"],
     },
+    Table {
+        name: "training_runs",
+        joins: "JOIN runs o ON o.id = t.run_id",
+        workspace: "o.workspace_id",
+        values: &["request", "start", "state"],
+    },
+    Table {
+        name: "training_calls",
+        joins: "JOIN runs o ON o.id = t.run_id",
+        workspace: "o.workspace_id",
+        values: &["reply"],
+    },
+    Table {
+        name: "training_cases",
+        joins: "JOIN runs o ON o.id = t.run_id",
+        workspace: "o.workspace_id",
+        values: &["result"],
+    },
+    Table {
+        name: "training_candidates",
+        joins: "JOIN runs o ON o.id = t.run_id",
+        workspace: "o.workspace_id",
+        values: &["record"],
+    },
+    Table {
+        name: "training_checkpoints",
+        joins: "",
+        workspace: "t.workspace_id",
+        values: &["runnable_config", "metrics", "metadata"],
+    },
+    Table { name: "dataset_cases", joins: "", workspace: "t.workspace_id", values: &["content"] },
     Table {
         name: "search_chunks",
         joins: "JOIN search_indexes o ON o.id = t.index_id AND o.deleted_at IS NULL",

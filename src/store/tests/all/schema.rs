@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use store::testing::TestDatabase;
 
 /// The files with `diesel::table!`.
-const SCHEMA: [&str; 4] = [
+const SCHEMA: [&str; 5] = [
     include_str!("../../src/schema.rs"),
     include_str!("../../src/schema/files.rs"),
     include_str!("../../src/schema/questions.rs"),
+    include_str!("../../src/schema/training.rs"),
     include_str!("../../src/schema/triggers.rs"),
 ];
 
 /// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
-const WITHOUT_DSL: [&str; 19] = [
+const WITHOUT_DSL: [&str; 20] = [
     "blob_uses",
     "chat_usage",
     "erasures",
@@ -30,6 +31,7 @@ const WITHOUT_DSL: [&str; 19] = [
     "search_postings",
     "stream_events_kept",
     "stream_readers",
+    "training_counters",
     "upload_chunks",
     "upload_days",
     "workspace_usage",
@@ -81,6 +83,7 @@ async fn migrated(database: &TestDatabase) -> Tables {
             "boolean" => "Bool",
             "integer" => "Int4",
             "bigint" => "Int8",
+            "double precision" => "Float8",
             "date" => "Date",
             "json" => "Json",
             "timestamp with time zone" => "Timestamptz",

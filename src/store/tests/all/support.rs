@@ -210,6 +210,7 @@ impl Turn {
             first_seq: *seqs.start(),
             last_seq: *seqs.end(),
             frames: frames(self.stream, seqs),
+            kept: false,
         }
     }
 

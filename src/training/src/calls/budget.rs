@@ -27,13 +27,15 @@ pub struct Budget {
     limits: BudgetLimits,
     used: Amount,
     reserved: Amount,
+    /// Thousandths of each limit that are kept for later.
+    kept: u64,
 }
 
 impl Budget {
     /// Of a run that has used this before.
     #[must_use]
     pub fn new(limits: BudgetLimits, used: Amount) -> Self {
-        Self { limits, used, reserved: Amount::default() }
+        Self { limits, used, reserved: Amount::default(), kept: 0 }
     }
 
     /// Reserves what a request may use; [`Self::settle`] follows.
@@ -42,18 +44,36 @@ impl Budget {
     /// [`Exhausted`] if used, reserved and expected together exceed a limit; nothing is reserved then.
     pub fn reserve(&mut self, expected: &Amount) -> Result<(), Exhausted> {
         let all = self.used.plus(&self.reserved).plus(expected);
+        // Of a limit of at most 2^53 this does not overflow; of a larger one less is kept.
+        let open = |limit: Option<u64>| limit.map(|limit| limit - limit.saturating_mul(self.kept) / 1_000);
         let limits = [
             ("max_llm_calls", self.limits.max_llm_calls, all.calls),
             ("max_tokens", self.limits.max_tokens, all.tokens()),
             ("max_cost", self.limits.max_cost, all.nanodollars),
         ];
         let reached =
-            limits.into_iter().find(|(_, limit, amount)| limit.is_some_and(|limit| *amount > limit));
+            limits.into_iter().find(|(_, limit, amount)| open(*limit).is_some_and(|limit| *amount > limit));
         if let Some((limit, _, _)) = reached {
             return Err(Exhausted { limit });
         }
         self.reserved = self.reserved.plus(expected);
         Ok(())
+    }
+
+    /// Keeps this part of each limit for later, in thousandths, up to 1,000.
+    pub fn keep(&mut self, thousandths: u64) {
+        self.kept = thousandths.min(1_000);
+    }
+
+    /// What is left of the limits, whatever is kept for later.
+    #[must_use]
+    pub fn left(&self) -> BudgetLimits {
+        let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
+        BudgetLimits {
+            max_llm_calls: left(self.limits.max_llm_calls, self.used.calls),
+            max_tokens: left(self.limits.max_tokens, self.used.tokens()),
+            max_cost: left(self.limits.max_cost, self.used.nanodollars),
+        }
     }
 
     /// A request that had reserved has ended, and has used this.
@@ -98,6 +118,19 @@ mod tests {
         assert_eq!(budget.reserve(&call(90, 45)), Ok(()));
         assert_eq!(budget.reserve(&call(0, 0)), Ok(()), "a limit may be reached");
         assert_eq!(budget.reserve(&call(0, 0)), Err(Exhausted { limit: "max_llm_calls" }));
+    }
+
+    #[test]
+    fn a_part_is_kept_until_it_is_given_free() {
+        let limits = BudgetLimits { max_llm_calls: Some(20), ..BudgetLimits::default() };
+        let mut budget = Budget::new(limits, Amount { calls: 17, ..Amount::default() });
+        budget.keep(100);
+        assert_eq!(budget.reserve(&call(0, 0)), Ok(()));
+        assert_eq!(budget.reserve(&call(0, 0)), Err(Exhausted { limit: "max_llm_calls" }));
+        budget.keep(0);
+        assert_eq!((budget.reserve(&call(0, 0)), budget.reserve(&call(0, 0))), (Ok(()), Ok(())));
+        assert_eq!(budget.reserve(&call(0, 0)), Err(Exhausted { limit: "max_llm_calls" }));
+        assert_eq!(budget.left().max_llm_calls, Some(3));
     }
 
     #[test]

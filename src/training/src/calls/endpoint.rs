@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use engine::ports::ModelCall;
@@ -11,6 +12,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::pace::{Admission, Pace};
+
+/// Endpoints that are kept although they may not be called any more: requests name them.
+const MOST_KNOWN: usize = 1_000;
 
 /// All endpoints of an instance. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +30,11 @@ impl Endpoints {
             return None;
         }
         let own = call.endpoint.map(ToString::to_string).unwrap_or_default();
-        Some(Arc::clone(self.known.lock().entry(format!("{provider} {own}")).or_default()))
+        let mut known = self.known.lock();
+        if known.len() >= MOST_KNOWN {
+            known.retain(|_, endpoint| Arc::strong_count(endpoint) > 1);
+        }
+        Some(Arc::clone(known.entry(format!("{provider} {own}")).or_default()))
     }
 }
 
@@ -34,6 +42,7 @@ impl Endpoints {
 #[derive(Debug, Default)]
 pub(super) struct Endpoint {
     pace: Mutex<Pace>,
+    answers: AtomicU64,
     changed: Notify,
 }
 
@@ -63,6 +72,12 @@ impl InFlight {
     /// The endpoint has answered.
     pub(super) fn answered(&self) {
         self.0.pace.lock().answered();
+        self.0.answers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests the endpoint has answered.
+    pub(super) fn answers(&self) -> u64 {
+        self.0.answers.load(Ordering::Relaxed)
     }
 
     /// The endpoint has refused the request because there are too many.

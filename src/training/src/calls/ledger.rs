@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 
 use super::budget::{Budget, BudgetLimits, Exhausted};
-use super::usage::{Amount, CallUsage, Role, dollars, nanodollars};
+use super::usage::{Amount, CallUsage, Role, count, dollars, nanodollars};
 
 /// Budget and usage, which change together.
 pub(super) struct Ledger(Mutex<Accounts>);
@@ -11,32 +11,49 @@ pub(super) struct Ledger(Mutex<Accounts>);
 struct Accounts {
     budget: Budget,
     usage: CallUsage,
+    /// Calls that were answered, with or without a request.
+    answered: u64,
+    /// Of these, different ones.
+    recorded: u64,
 }
 
 impl Ledger {
-    /// Of a run that has used this before.
-    pub(super) fn new(limits: BudgetLimits, usage: CallUsage) -> Self {
+    /// Of a run that has used this before. `answered`: how many calls were answered in it; `recorded`: how many different ones.
+    pub(super) fn new(limits: BudgetLimits, usage: CallUsage, (answered, recorded): (u64, u64)) -> Self {
         let used = Amount {
             calls: usage.llm_calls,
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             nanodollars: nanodollars(usage.cost_usd),
         };
-        Self(Mutex::new(Accounts { budget: Budget::new(limits, used), usage }))
+        Self(Mutex::new(Accounts { budget: Budget::new(limits, used), usage, answered, recorded }))
     }
 
     pub(super) fn usage(&self) -> CallUsage {
-        self.0.lock().usage.clone()
+        let accounts = self.0.lock();
+        let cached_calls = accounts.answered.saturating_sub(accounts.recorded);
+        CallUsage { cached_calls, ..accounts.usage.clone() }
+    }
+
+    /// Keeps this part of the budget for later, in thousandths.
+    pub(super) fn keep(&self, thousandths: u64) {
+        self.0.lock().budget.keep(thousandths);
     }
 
     pub(super) fn covers(&self, count: u64, each: &Amount) -> bool {
         self.0.lock().budget.covers(count, each)
     }
 
-    /// A call was answered without a request.
-    pub(super) fn cached(&self) {
-        let usage = &mut self.0.lock().usage;
-        usage.cached_calls = usage.cached_calls.saturating_add(1);
+    /// What is left of the budget.
+    pub(super) fn left(&self) -> BudgetLimits {
+        self.0.lock().budget.left()
+    }
+
+    /// A call was answered; `is_new`: by a request.
+    pub(super) fn answered(&self, is_new: bool) {
+        let mut accounts = self.0.lock();
+        accounts.answered = accounts.answered.saturating_add(1);
+        accounts.recorded = accounts.recorded.saturating_add(u64::from(is_new));
     }
 
     /// Reserves what a request may use.
@@ -61,7 +78,7 @@ impl Reserved<'_> {
             let usage = &mut self.ledger.0.lock().usage;
             usage.llm_calls = usage.llm_calls.saturating_add(1);
             usage.retries = usage.retries.saturating_add(u64::from(is_retry));
-            usage.by_role.count(role);
+            count(&mut usage.by_role, role);
         }
         (self.used, self.is_estimated) = (input, true);
         self
@@ -80,7 +97,7 @@ impl Reserved<'_> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        let Accounts { budget, usage } = &mut *self.ledger.0.lock();
+        let Accounts { budget, usage, .. } = &mut *self.ledger.0.lock();
         budget.settle(&self.expected, &self.used);
         let used = budget.used();
         (usage.input_tokens, usage.output_tokens) = (used.input_tokens, used.output_tokens);

@@ -6,13 +6,14 @@ mod journal;
 mod key;
 mod ledger;
 mod observer;
+mod outgoing;
 mod pace;
 mod usage;
 mod waiting;
 
 pub use budget::{Budget, BudgetLimits, Exhausted};
 pub use endpoint::Endpoints;
-pub use journal::{CallJournal, CallSink, RecordedCall, Reply};
+pub use journal::{CallJournal, CallSink, RecordedCall, Reply, UnansweredCall};
 pub use key::CallKey;
 pub use observer::{CallScope, CallSettings, Calls};
-pub use usage::{Amount, CallUsage, Role, RoleCalls, dollars, nanodollars};
+pub use usage::{Amount, CallUsage, Role, RoleCalls, Spent, dollars, nanodollars};

@@ -1,15 +1,15 @@
 //! Every call of a run, in this order: seed, key, journal, permit, budget, request, record.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::NodeError;
 use engine::ports::{ModelCall, ModelObserver, Spending};
 use kernel::{Clock, Random, backoff, jittered};
-use models::{
-    EmbedRequest, Embeddings, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, NoPieces, Pieces,
-};
+use models::{EmbedRequest, Embeddings, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Pieces};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -19,7 +19,8 @@ use super::endpoint::Endpoints;
 use super::journal::{CallJournal, RecordedCall, Reply};
 use super::key::{CallKey, seed_of};
 use super::ledger::Ledger;
-use super::usage::{Amount, CallUsage, Role, dollars, nanodollars};
+use super::outgoing::{Request, spending};
+use super::usage::{Amount, CallUsage, Role, Spent};
 use super::waiting::Waiting;
 
 /// Requests of one call, as long as the endpoint is not there or breaks off.
@@ -39,6 +40,9 @@ pub struct Calls {
     permits: Semaphore,
     endpoints: Endpoints,
     journal: CallJournal,
+    /// Whether an endpoint has done nothing but refuse for so long that a call was given up.
+    is_refused: AtomicBool,
+    is_closed: AtomicBool,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
 }
@@ -53,6 +57,8 @@ pub struct CallSettings {
     pub limits: BudgetLimits,
     /// Requests of the run at the same time, whatever they are for.
     pub concurrency: usize,
+    /// Calls of earlier lives of the run that were answered, with or without a request, and that are not repeated.
+    pub answered: u64,
 }
 
 impl Calls {
@@ -68,10 +74,12 @@ impl Calls {
         Self {
             run: settings.run,
             seed: settings.seed,
-            ledger: Ledger::new(settings.limits, usage),
+            ledger: Ledger::new(settings.limits, usage, (settings.answered, journal.len())),
             permits: Semaphore::new(settings.concurrency),
             endpoints,
             journal,
+            is_refused: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             clock,
             random,
         }
@@ -81,6 +89,35 @@ impl Calls {
     #[must_use]
     pub fn usage(&self) -> CallUsage {
         self.ledger.usage()
+    }
+
+    /// What is left of the budget.
+    #[must_use]
+    pub fn budget_left(&self) -> BudgetLimits {
+        self.ledger.left()
+    }
+
+    /// Keeps this part of the budget for later, in thousandths; 0: no part.
+    pub fn keep(&self, thousandths: u64) {
+        self.ledger.keep(thousandths);
+    }
+
+    /// Whether nothing more is sent: only what is recorded is answered from now on.
+    pub fn close(&self, is_closed: bool) {
+        self.is_closed.store(is_closed, Ordering::Relaxed);
+    }
+
+    /// Different calls that were answered, in all lives of the run.
+    #[must_use]
+    pub fn recorded(&self) -> u64 {
+        self.journal.len()
+    }
+
+    /// Whether a call was given up after ten minutes in which its endpoint has refused all requests: no result is stored then, and the
+    /// run is tried again later.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Relaxed)
     }
 
     /// Whether so many requests, each of at most this, are within the budget.
@@ -99,6 +136,7 @@ impl Calls {
             name,
             waiting: Waiting::default(),
             exhausted: CancellationToken::new(),
+            spent: Arc::default(),
         }
     }
 }
@@ -112,29 +150,7 @@ pub struct CallScope<'a> {
     name: String,
     waiting: Waiting,
     exhausted: CancellationToken,
-}
-
-/// What one kind of call sends.
-#[async_trait]
-trait Sending: Sync {
-    async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError>;
-}
-
-#[async_trait]
-impl Sending for ModelRequest {
-    async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError> {
-        let request = Self { idempotency_key: Some(key), ..self.clone() };
-        // A request may be repeated: text is handed over once it is complete.
-        call.provider.call(&request, &NoPieces).await.map(Reply::Answer)
-    }
-}
-
-#[async_trait]
-impl Sending for EmbedRequest {
-    async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError> {
-        let request = Self { idempotency_key: Some(key), ..self.clone() };
-        call.provider.embed(&request).await.map(Reply::Embeddings)
-    }
+    spent: Arc<Mutex<Spent>>,
 }
 
 impl CallScope<'_> {
@@ -150,6 +166,13 @@ impl CallScope<'_> {
         self.waiting.total(&*self.calls.clock)
     }
 
+    /// Adds what its calls use to this.
+    #[must_use]
+    pub fn counted_in(mut self, spent: &Arc<Mutex<Spent>>) -> Self {
+        self.spent = Arc::clone(spent);
+        self
+    }
+
     /// Ends when the budget has refused a call: the case has no result then.
     #[must_use]
     pub fn exhausted(&self) -> &CancellationToken {
@@ -163,35 +186,63 @@ impl CallScope<'_> {
         let _locked = lock.lock().await;
         drop(waits);
         if let Some(recorded) = self.calls.journal.find(&request.key) {
-            self.calls.ledger.cached();
+            self.count(&recorded.used, false);
             return Ok(recorded);
         }
-        let mut all = Amount::default();
-        let answered = self.answered(&request, &mut all).await;
-        request.call.spend(&spending(&all));
-        Ok(self.calls.journal.record(answered?))
+        if self.calls.is_closed.load(Ordering::Relaxed) {
+            self.exhausted.cancel();
+            return Err(NodeError::new(ErrorCode::NodeFailed, "the run sends nothing more"));
+        }
+        let begun = self.calls.clock.monotonic();
+        let mut attempts = Attempts {
+            calls: self.calls,
+            request: &request,
+            begun,
+            sent: 0,
+            used: Amount::default(),
+            in_flight: Amount::default(),
+            is_answered: false,
+        };
+        let answered = self.answered(&request, &mut attempts).await;
+        request.call.spend(&spending(&attempts.used));
+        let answered = answered.inspect_err(|_| self.spent.lock().add(&attempts.used, 0))?;
+        self.count(&attempts.used, true);
+        Ok(self.calls.journal.record(answered))
     }
 
-    /// Sends the request until it is answered or given up. `all`: what its requests have used.
-    async fn answered(&self, request: &Request<'_>, all: &mut Amount) -> Result<RecordedCall, NodeError> {
+    /// Counts an answered call. One that was answered before costs the case as much: what a case is worth does not depend on which case
+    /// was first.
+    fn count(&self, used: &Amount, is_new: bool) {
+        self.calls.ledger.answered(is_new);
+        self.spent.lock().add(used, 1);
+    }
+
+    /// Sends the request until it is answered or given up.
+    async fn answered(
+        &self,
+        request: &Request<'_>,
+        attempts: &mut Attempts<'_>,
+    ) -> Result<RecordedCall, NodeError> {
         let calls = self.calls;
-        let begun = calls.clock.monotonic();
         let idempotency_key =
             format!("{}-{}-{}-{}", calls.run, self.name, self.sample, hex::encode(request.key.0));
-        let (mut sent, mut failures, mut refused_since) = (0_u32, 0_u32, None);
+        // Since when the endpoint has refused this call, and how much it had answered then.
+        let mut refused: Option<(Duration, u64)> = None;
+        let mut failures = 0_u32;
         loop {
             let waits = self.waiting.begin(&*calls.clock);
-            // The endpoint first: a call that waits for one endpoint keeps no permit from calls of another.
+            // The run's own permit first: a call that waits for it keeps no place of the endpoint from other runs.
+            let permit = calls.permits.acquire().await;
             let in_flight = match calls.endpoints.of(&request.call) {
                 Some(endpoint) => Some(endpoint.enter(&*calls.clock).await),
                 None => None,
             };
-            let permit = calls.permits.acquire().await;
             drop(waits);
             // After both: a call that waits reserves nothing.
             let reserved = calls.ledger.reserve(request.expected).map_err(|error| self.refused(error))?;
-            let reserved = reserved.sent(request.role, sent > 0, request.input);
-            sent = sent.saturating_add(1);
+            let reserved = reserved.sent(request.role, attempts.sent > 0, request.input);
+            attempts.sent = attempts.sent.saturating_add(1);
+            attempts.in_flight = request.input;
             let error = match request.sending.send(&request.call, idempotency_key.clone()).await {
                 Ok(reply) => {
                     if let Some(in_flight) = &in_flight {
@@ -199,20 +250,31 @@ impl CallScope<'_> {
                     }
                     let (used, estimated) = request.used(&reply);
                     reserved.answered(used, estimated);
-                    *all = all.plus(&used);
-                    let duration = calls.clock.monotonic().saturating_sub(begun);
-                    return Ok(request.recorded(reply, (*all, estimated), sent, duration));
+                    attempts.used = attempts.used.plus(&used);
+                    attempts.is_answered = true;
+                    let duration = calls.clock.monotonic().saturating_sub(attempts.begun);
+                    return Ok(request.recorded(reply, (attempts.used, estimated), attempts.sent, duration));
                 }
                 Err(error) => error,
             };
             // Refused or broken off, it was a request all the same.
-            *all = all.plus(&Amount { calls: 1, ..Amount::default() });
+            attempts.used = attempts.used.plus(&Amount { calls: 1, ..Amount::default() });
+            attempts.in_flight = Amount::default();
             reserved.failed();
             let now = calls.clock.monotonic();
-            let is_over = match in_flight.filter(|_| is_refusal(&error)) {
+            let is_refused = in_flight.is_some() && is_refusal(&error);
+            let is_over = match in_flight.filter(|_| is_refused) {
                 Some(in_flight) => {
                     in_flight.refused(now, error.retry_after, &*calls.random);
-                    now.saturating_sub(*refused_since.get_or_insert(now)) >= REFUSED_FOR
+                    let answers = in_flight.answers();
+                    // It has answered other calls meanwhile.
+                    refused = refused.filter(|(_, before)| *before == answers);
+                    let (since, _) = *refused.get_or_insert((now, answers));
+                    let is_over = now.saturating_sub(since) >= REFUSED_FOR;
+                    if is_over {
+                        calls.is_refused.store(true, Ordering::Relaxed);
+                    }
+                    is_over
                 }
                 None => {
                     failures = failures.saturating_add(1);
@@ -224,7 +286,7 @@ impl CallScope<'_> {
                 return Err(NodeError { retryable: false, retry_after: None, ..NodeError::from(error) });
             }
             drop(permit);
-            if failures > 0 && refused_since.is_none() {
+            if !is_refused {
                 let pause = backoff(PAUSE, failures, LONGEST_PAUSE);
                 calls.clock.sleep(jittered(pause, &*calls.random)).await;
             }
@@ -271,71 +333,26 @@ impl ModelObserver for CallScope<'_> {
     }
 }
 
-/// A call that is to be answered.
-struct Request<'a> {
-    call: ModelCall<'a>,
-    key: CallKey,
-    role: Role,
-    expected: Amount,
-    /// What it uses if it is given up.
-    input: Amount,
-    sending: &'a dyn Sending,
+/// The requests of one call. If it is not answered, also because its case has ended meanwhile, they are recorded all the same.
+struct Attempts<'a> {
+    calls: &'a Calls,
+    request: &'a Request<'a>,
+    begun: Duration,
+    sent: u32,
+    used: Amount,
+    /// Of the request in flight, if it is given up.
+    in_flight: Amount,
+    is_answered: bool,
 }
 
-impl<'a> Request<'a> {
-    fn new(
-        call: ModelCall<'a>,
-        key: CallKey,
-        role: Role,
-        expected: Spending,
-        sending: &'a dyn Sending,
-    ) -> Self {
-        let input = amount(&Spending::of(call.model, expected.input_tokens, 0));
-        Self { call, key, role, expected: amount(&expected), input, sending }
-    }
-
-    /// What an answered request has used, and whether that is estimated.
-    fn used(&self, reply: &Reply) -> (Amount, bool) {
-        let expected = spending(&self.expected);
-        match reply {
-            Reply::Answer(answer) => {
-                let used = Spending::answered(self.call.model, answer, &expected);
-                (amount(&used), answer.usage.is_none())
-            }
-            Reply::Embeddings(made) => {
-                let used = Spending::used(self.call.model, made.usage, &expected, 0);
-                (amount(&used), made.usage.is_none())
-            }
+impl Drop for Attempts<'_> {
+    fn drop(&mut self) {
+        if self.is_answered || self.sent == 0 {
+            return;
         }
-    }
-
-    fn recorded(
-        &self,
-        reply: Reply,
-        (used, estimated): (Amount, bool),
-        attempts: u32,
-        duration: Duration,
-    ) -> RecordedCall {
-        let (key, role, model) = (self.key, self.role, self.call.model.to_owned());
-        RecordedCall { key, role, model, reply, used, estimated, attempts, duration }
-    }
-}
-
-fn amount(spending: &Spending) -> Amount {
-    Amount {
-        calls: spending.calls,
-        input_tokens: spending.input_tokens,
-        output_tokens: spending.output_tokens,
-        nanodollars: nanodollars(spending.dollars),
-    }
-}
-
-fn spending(amount: &Amount) -> Spending {
-    Spending {
-        calls: amount.calls,
-        input_tokens: amount.input_tokens,
-        output_tokens: amount.output_tokens,
-        dollars: dollars(amount.nanodollars),
+        let duration = self.calls.clock.monotonic().saturating_sub(self.begun);
+        let used = (self.used.plus(&self.in_flight), self.in_flight != Amount::default());
+        self.calls.journal.record_unanswered(&self.request.unanswered(used, self.sent, duration));
     }
 }
 
@@ -346,8 +363,8 @@ fn of_another_kind() -> NodeError {
 /// Whether the endpoint takes fewer requests than it gets.
 fn is_refusal(error: &ModelError) -> bool {
     match error.kind {
-        ModelErrorKind::RateLimited => true,
-        // 503 says when to come again; other failures do not.
+        ModelErrorKind::RateLimited | ModelErrorKind::Overloaded => true,
+        // It says when it will be there again.
         ModelErrorKind::Unavailable => error.retry_after.is_some(),
         _ => false,
     }

@@ -81,10 +81,11 @@ impl Pace {
         if now >= self.paused_until {
             self.limit = (self.limit / 2).max(1);
             self.refusals = self.refusals.saturating_add(1);
-            self.paused_until = now.saturating_add(jitter(backoff(PAUSE, self.refusals, LONGEST_PAUSE)));
-        }
-        // An endpoint may name a time that is over already: its own pause is the least.
-        if let Some(pause) = retry_after {
+            // An endpoint may name a time that is over already: then the pause is its own.
+            let pause = retry_after.filter(|pause| !pause.is_zero());
+            let own = || jitter(backoff(PAUSE, self.refusals, LONGEST_PAUSE));
+            self.paused_until = now.saturating_add(pause.unwrap_or_else(own).min(LONGEST_PAUSE));
+        } else if let Some(pause) = retry_after {
             self.paused_until = self.paused_until.max(now.saturating_add(pause.min(LONGEST_PAUSE)));
         }
     }

@@ -1,6 +1,7 @@
 //! What calls of models have used.
 
 use serde::Serialize;
+pub use wire::{CallUsage, RoleCalls};
 
 /// Nanodollars of a US dollar. Sums of whole numbers do not depend on their order.
 const NANODOLLARS: f64 = 1_000_000_000.0;
@@ -20,6 +21,15 @@ pub enum Role {
 }
 
 impl Role {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Task, Self::Judge, Self::Optimizer, Self::Embedding];
+
+    /// The role of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == name)
+    }
+
     /// Its name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -75,6 +85,22 @@ impl Amount {
     }
 }
 
+/// What the calls of a case have used; those that were answered before count as they did then.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// In all.
+    pub used: Amount,
+    /// Calls that were answered, with or without a request.
+    pub answered: u64,
+}
+
+impl Spent {
+    pub(super) fn add(&mut self, used: &Amount, answered: u64) {
+        self.used = self.used.plus(used);
+        self.answered = self.answered.saturating_add(answered);
+    }
+}
+
 /// US dollars as whole nanodollars; 0 for less than nothing.
 #[must_use]
 pub fn nanodollars(dollars: f64) -> u64 {
@@ -88,53 +114,15 @@ pub fn dollars(nanodollars: u64) -> f64 {
     format!("{nanodollars}e-9").parse().unwrap_or_default()
 }
 
-/// What a run's calls have used so far: `usage` of records and events.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct CallUsage {
-    /// Requests that were sent, retries included.
-    pub llm_calls: u64,
-    /// Of these, those that repeat a failed one.
-    pub retries: u64,
-    /// Calls that were answered without a request.
-    pub cached_calls: u64,
-    /// Requests that were in flight when the service died; not in `llm_calls`.
-    pub lost_calls: u64,
-    /// Tokens that models read.
-    pub input_tokens: u64,
-    /// Tokens that models wrote.
-    pub output_tokens: u64,
-    /// US dollars, of models with a price.
-    pub cost_usd: f64,
-    /// Whether tokens are estimated, because an endpoint did not count them.
-    pub estimated: bool,
-    /// `llm_calls` by what they are for.
-    pub by_role: RoleCalls,
-}
-
-/// Requests by what they are for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct RoleCalls {
-    /// Nodes of the workflow.
-    pub task: u64,
-    /// Evaluators.
-    pub judge: u64,
-    /// Proposals.
-    pub optimizer: u64,
-    /// Vectors.
-    pub embedding: u64,
-}
-
-impl RoleCalls {
-    /// One more.
-    pub(super) fn count(&mut self, role: Role) {
-        let counter = match role {
-            Role::Task => &mut self.task,
-            Role::Judge => &mut self.judge,
-            Role::Optimizer => &mut self.optimizer,
-            Role::Embedding => &mut self.embedding,
-        };
-        *counter = counter.saturating_add(1);
-    }
+/// Counts a request.
+pub(super) fn count(calls: &mut RoleCalls, role: Role) {
+    let counter = match role {
+        Role::Task => &mut calls.task,
+        Role::Judge => &mut calls.judge,
+        Role::Optimizer => &mut calls.optimizer,
+        Role::Embedding => &mut calls.embedding,
+    };
+    *counter = counter.saturating_add(1);
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
 //! Evaluators of evaluators.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use wire::FieldError;
 
-use super::builtin::{self, Judge};
+use super::bench::{Bench, BenchError};
+use super::builtin;
 use super::config::{Config, POSITIVE};
+use super::judge::Judging;
 use super::subject::Subject;
 use super::verdict::Verdict;
 
@@ -26,11 +30,11 @@ pub(super) enum Rule {
 /// `all`, `any`, `weighted`.
 pub(super) struct Combined {
     rule: Rule,
-    parts: Vec<(f64, Box<dyn Judge>)>,
+    parts: Vec<(f64, Judging)>,
 }
 
 impl Combined {
-    pub(super) fn read(config: &mut Config<'_, '_>, rule: Rule, depth: u32) -> Option<Box<dyn Judge>> {
+    pub(super) fn read(config: &mut Config<'_, '_>, rule: Rule, depth: u32) -> Option<Self> {
         let pointer = config.at("evaluators");
         let entries = match config.value("evaluators") {
             Some(Value::Array(entries)) if (1..=MOST).contains(&entries.len()) && depth < DEPTH => entries,
@@ -48,7 +52,7 @@ impl Combined {
             parts.push(read_part(entry, format!("{pointer}/{index}"), config.problems(), depth));
         }
         let parts: Option<Vec<_>> = parts.into_iter().collect();
-        Some(Box::new(Self { rule, parts: parts? }))
+        Some(Self { rule, parts: parts? })
     }
 }
 
@@ -57,7 +61,7 @@ fn read_part(
     pointer: String,
     problems: &mut Vec<FieldError>,
     depth: u32,
-) -> Option<(f64, Box<dyn Judge>)> {
+) -> Option<(f64, Judging)> {
     let mut fields = Config::of(pointer, entry, problems)?;
     let weight = fields.number("weight", POSITIVE).unwrap_or(1.0);
     let (entrypoint, config) = (fields.text("entrypoint"), fields.value("config"));
@@ -66,13 +70,26 @@ fn read_part(
     Some((weight, builtin::read(entrypoint?, config, at, problems, depth + 1)?))
 }
 
-impl Judge for Combined {
-    fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String> {
-        let verdicts: Vec<(f64, Verdict)> = self
-            .parts
-            .iter()
-            .map(|(weight, part)| Ok((*weight, part.judge(subject, None)?)))
-            .collect::<Result<_, String>>()?;
+impl Combined {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Judging> {
+        self.parts.iter().map(|(_, part)| part)
+    }
+
+    pub(super) async fn judge(
+        &self,
+        subject: &Subject<'_>,
+        threshold: Option<f64>,
+        bench: &dyn Bench,
+    ) -> Result<Verdict, BenchError> {
+        let mut verdicts: Vec<(f64, Verdict)> = Vec::with_capacity(self.parts.len());
+        for (weight, part) in &self.parts {
+            verdicts.push((*weight, part.judge(subject, None, bench).await?));
+        }
+        // A part that does not count for this case counts for nothing.
+        if verdicts.iter().all(|(_, verdict)| verdict.skip) {
+            return Ok(Verdict { skip: true, ..Verdict::passed(false) });
+        }
+        verdicts.retain(|(_, verdict)| !verdict.skip);
         let scores = || verdicts.iter().map(|(_, verdict)| verdict.score);
         let passed = || verdicts.iter().map(|(_, verdict)| verdict.passed);
         let verdict = match self.rule {
@@ -90,11 +107,16 @@ impl Judge for Combined {
                 Verdict::of(if all > 0.0 { sum / all } else { 0.0 }, threshold.unwrap_or(0.5))
             }
         };
-        let reasons: Vec<String> = verdicts.into_iter().filter_map(|(_, verdict)| verdict.reason).collect();
-        Ok(if verdict.score >= 1.0 || reasons.is_empty() {
-            verdict
-        } else {
-            verdict.because(reasons.join(" "))
-        })
+        if verdict.score >= 1.0 {
+            return Ok(verdict);
+        }
+        let join = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join(" "));
+        let (mut reasons, mut feedback, mut targets) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (_, part) in verdicts {
+            reasons.extend(part.reason);
+            feedback.extend(part.feedback);
+            targets.extend(part.targets);
+        }
+        Ok(Verdict { reason: join(reasons), feedback: join(feedback), targets, ..verdict })
     }
 }

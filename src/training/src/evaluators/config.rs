@@ -24,7 +24,7 @@ impl<'a, 'p> Config<'a, 'p> {
         Some(Self { fields, problems })
     }
 
-    /// Where a field stands.
+    /// The pointer of a field.
     pub(super) fn at(&self, name: &str) -> String {
         self.fields.at(name)
     }
@@ -62,6 +62,10 @@ impl<'a, 'p> Config<'a, 'p> {
 
     pub(super) fn number(&mut self, name: &'static str, bounds: RangeInclusive<f64>) -> Option<f64> {
         self.fields.number(name, bounds, self.problems)
+    }
+
+    pub(super) fn whole(&mut self, name: &'static str, bounds: RangeInclusive<u32>) -> Option<u32> {
+        self.fields.whole(name, bounds, self.problems)
     }
 
     pub(super) fn count(&mut self, name: &'static str) -> Option<usize> {

@@ -3,8 +3,8 @@
 use engine::{Path, Schema};
 use serde_json::{Map, Value};
 
-use super::builtin::Judge;
 use super::config::Config;
+use super::judge::Judge;
 use super::subject::{Subject, shown};
 use super::verdict::Verdict;
 use crate::numbers::share;
@@ -96,7 +96,7 @@ impl Judge for AtPath {
             Err(why) => return Ok(Verdict::passed(false).because(why)),
         };
         let found = self.path.first(&output);
-        let expected = match (&self.expected, subject.expected) {
+        let expected = match (&self.expected, subject.expected()) {
             (Some(expected), _) => Some(expected),
             (None, Value::Null) => None,
             (None, whole @ (Value::Object(_) | Value::Array(_))) => {
@@ -133,7 +133,7 @@ impl Equal {
 
 impl Judge for Equal {
     fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String> {
-        let expected = self.expected.as_ref().unwrap_or(subject.expected);
+        let expected = self.expected.as_ref().unwrap_or(subject.expected());
         // An expected output is often written as a text.
         let expected = match expected {
             Value::Null => return Err("the case has no expected_output".to_owned()),

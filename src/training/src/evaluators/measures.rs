@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use models::ToolCall;
 use regex::Regex;
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::builtin::Judge;
 use super::config::{Config, POSITIVE};
+use super::judge::Judge;
 use super::subject::{Subject, shown};
 use super::verdict::Verdict;
 use crate::numbers::float;
+use crate::runner::CaseStep;
 
 /// A number in a text, also with separators of thousands. `3,4` is two numbers, and `3-5` is 3 and 5.
 const NUMBER: &str = r"(?:\B-)?(?:[0-9]{1,3}(?:,[0-9]{3})+\b|[0-9]+)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?";
@@ -46,7 +49,7 @@ impl Numeric {
 
 impl Judge for Numeric {
     fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
-        let expected = self.expected.or_else(|| match subject.expected {
+        let expected = self.expected.or_else(|| match subject.expected() {
             Value::Number(number) => number.as_f64(),
             Value::String(text) => self.in_text(text),
             _ => None,
@@ -124,7 +127,7 @@ impl ToolCalls {
 
 impl Judge for ToolCalls {
     fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String> {
-        let expected = match (&self.tools, subject.expected) {
+        let expected = match (&self.tools, subject.expected()) {
             (Some(tools), _) => tools.clone(),
             (None, Value::Array(tools)) => {
                 tools.iter().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -133,12 +136,7 @@ impl Judge for ToolCalls {
                 return Err("neither config.tools nor a list as expected_output names tools".to_owned());
             }
         };
-        let calls =
-            subject.trace.iter().filter_map(|step| step.output.as_ref()?.get("tool_calls")?.as_array());
-        let called: Vec<String> = calls
-            .flatten()
-            .filter_map(|call| call.get("tool").and_then(Value::as_str).map(str::to_owned))
-            .collect();
+        let called = called_tools(subject.trace);
         let common = if self.order { in_order(&expected, &called) } else { in_any_order(&expected, &called) };
         let all = expected.len() + called.len();
         let score = if all == 0 { 1.0 } else { 2.0 * float(common) / float(all) };
@@ -153,6 +151,19 @@ impl Judge for ToolCalls {
             listed(&called)
         )))
     }
+}
+
+/// The tools that agents have called, in the order of the calls.
+///
+/// A call counts where a model has asked for it: in its answer, the step `<agent>[n]`. The result of the agent lists the call again, and so
+/// may every node and workflow that returns this result; an agent that has failed has no result.
+fn called_tools(trace: &[CaseStep]) -> Vec<String> {
+    let answers = trace.iter().filter(|step| step.node.ends_with(']'));
+    let calls = answers.filter_map(|step| {
+        let calls = step.output.as_ref()?.get("tool_calls")?;
+        Vec::<ToolCall>::deserialize(calls).ok()
+    });
+    calls.flatten().map(|call| call.name).collect()
 }
 
 /// Entries of both, each as often as both have it.
@@ -189,4 +200,103 @@ fn in_order(expected: &[String], called: &[String]) -> usize {
         }
     }
     row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn step(node: &str, output: Option<Value>) -> CaseStep {
+        CaseStep { node: node.into(), visit: 1, attempt: 1, output, error: None, prompts_read: Vec::new() }
+    }
+
+    /// The answer of an agent's model.
+    fn asks(node: &str, tools: &[&str]) -> CaseStep {
+        let call = |tool: &&str| json!({"id": format!("call_{tool}"), "name": tool, "arguments": {}});
+        let calls: Vec<Value> = tools.iter().map(call).collect();
+        step(node, Some(json!({"text": "", "tool_calls": calls, "finish_reason": "stop"})))
+    }
+
+    /// The result of an agent, or of a node that returns it.
+    fn lists(node: &str, tools: &[&str]) -> CaseStep {
+        let call = |tool: &&str| json!({"tool": tool, "arguments": {}, "error": null});
+        let calls: Vec<Value> = tools.iter().map(call).collect();
+        step(node, Some(json!({"text": "Done.", "steps": 2, "tool_calls": calls})))
+    }
+
+    fn done(node: &str) -> CaseStep {
+        step(node, Some(json!({"text": "x"})))
+    }
+
+    fn failed(node: &str) -> CaseStep {
+        step(node, None)
+    }
+
+    #[test]
+    fn calls_count_once_whatever_returns_them() {
+        let trace = [
+            asks("outer/help[0]", &["find", "pay"]),
+            done("outer/help[0].pay[1]"),
+            done("outer/help[0].find[0]"),
+            asks("outer/help[1]", &["find"]),
+            done("outer/help[1].find[0]"),
+            asks("outer/help[2]", &[]),
+            lists("outer/help", &["find", "pay", "find"]),
+            lists("outer", &["find", "pay", "find"]),
+            lists("copy", &["find", "pay", "find"]),
+        ];
+        assert_eq!(called_tools(&trace), ["find", "pay", "find"]);
+    }
+
+    #[test]
+    fn nodes_inside_a_tool_are_not_calls_of_it() {
+        let trace = [
+            asks("help[0]", &["refund"]),
+            done("help[0].refund[0]/check"),
+            asks("help[0].refund[0]/clerk[0]", &["pay"]),
+            done("help[0].refund[0]/clerk[0].pay[0]/send"),
+            done("help[0].refund[0]/clerk[0].pay[0]"),
+            asks("help[0].refund[0]/clerk[1]", &[]),
+            lists("help[0].refund[0]/clerk", &["pay"]),
+            lists("help[0].refund[0]", &["pay"]),
+            asks("help[1]", &[]),
+            lists("help", &["refund"]),
+        ];
+        assert_eq!(called_tools(&trace), ["refund", "pay"]);
+    }
+
+    #[test]
+    fn agents_of_a_loop_and_agents_as_tools_have_calls_of_their_own() {
+        let trace = [
+            asks("each[0][0]", &["find"]),
+            done("each[0][0].find[0]"),
+            asks("each[0][1]", &[]),
+            lists("each[0]", &["find"]),
+            asks("each[1][0]", &["ask"]),
+            asks("each[1][0].ask[0][0]", &["pay"]),
+            done("each[1][0].ask[0][0].pay[0]"),
+            asks("each[1][0].ask[0][1]", &[]),
+            lists("each[1][0].ask[0]", &["pay"]),
+            asks("each[1][1]", &[]),
+            lists("each[1]", &["ask"]),
+            step("each", Some(json!({"items": [], "errors": []}))),
+        ];
+        assert_eq!(called_tools(&trace), ["find", "ask", "pay"]);
+    }
+
+    #[test]
+    fn calls_of_a_failed_agent_count() {
+        // The second call names a tool that does not exist; the third is of another attempt, which begins with the first answer.
+        let trace = [
+            failed("help[0]"),
+            asks("help[0]", &["find", "guess"]),
+            failed("help[0].find[0]"),
+            failed("help"),
+            asks("help~2[1]", &["find"]),
+            failed("help"),
+        ];
+        assert_eq!(called_tools(&trace), ["find", "guess", "find"]);
+    }
 }

@@ -1,9 +1,12 @@
 //! Evaluators: what the result of a case is worth.
 
+mod asking;
+mod bench;
 mod builtin;
 mod combine;
 mod config;
 mod json;
+mod judge;
 mod measures;
 mod overlap;
 mod request;
@@ -11,6 +14,7 @@ mod subject;
 mod text;
 mod verdict;
 
+pub use bench::{Bench, BenchError, Executed, NoBench};
 pub use builtin::{BUILTINS, BuiltinType};
 pub use request::{Evaluator, EvaluatorRole, read_evaluators};
 pub use subject::{Measured, Subject};

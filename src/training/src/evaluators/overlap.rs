@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::builtin::Judge;
 use super::config::Config;
+use super::judge::Judge;
 use super::subject::{Subject, shown};
 use super::verdict::Verdict;
 use crate::numbers::{float, share};
@@ -173,14 +173,14 @@ fn entries(value: &Value) -> BTreeSet<String> {
 
 impl Judge for SetF1 {
     fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String> {
-        if subject.expected.is_null() {
+        if subject.expected().is_null() {
             return Err("the case has no expected_output".to_owned());
         }
         let got = match subject.json() {
             Ok(list @ Value::Array(_)) => entries(&list),
             _ => entries(&Value::String(subject.text.to_owned())),
         };
-        let expected = entries(subject.expected);
+        let expected = entries(subject.expected());
         let score = f1(expected.intersection(&got).count(), expected.len(), got.len());
         let listed = |entries: Vec<&String>| {
             entries.into_iter().map(|entry| format!("“{}”", shown(entry))).collect::<Vec<_>>().join(", ")

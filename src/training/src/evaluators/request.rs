@@ -1,16 +1,23 @@
 //! The evaluators of a request.
 
-use serde_json::Value;
+use engine::Reference;
+use serde_json::{Map, Value};
 use wire::FieldError;
 
-use super::builtin::{self, Judge};
+use super::bench::{Bench, BenchError};
+use super::builtin;
 use super::config::{Config, POSITIVE};
+use super::judge::Judging;
 use super::subject::Subject;
 use super::verdict::Verdict;
+use crate::estimate::CallRange;
+use crate::pins::Resolution;
 
 /// Most evaluators of a request, and most with those inside others.
 const MOST: usize = 50;
 const MOST_NESTED: usize = 200;
+/// Bytes of the longest id.
+const LONGEST_ID: usize = 200;
 /// What passes unless the request says otherwise.
 const THRESHOLD: f64 = 0.5;
 
@@ -35,7 +42,7 @@ pub struct Evaluator {
     pub role: EvaluatorRole,
     /// From which score on a result has passed, if the request says so.
     pub threshold: Option<f64>,
-    judge: Box<dyn Judge>,
+    judging: Judging,
 }
 
 impl std::fmt::Debug for Evaluator {
@@ -51,14 +58,42 @@ impl Evaluator {
         self.threshold.unwrap_or(THRESHOLD)
     }
 
-    /// Judges the result of a case.
+    /// Judges the result of a case; `None` if the budget of the run is spent.
+    pub async fn judge(&self, subject: &Subject<'_>, bench: &dyn Bench) -> Option<Verdict> {
+        match self.judging.judge(subject, self.threshold, bench).await {
+            Ok(verdict) => Some(verdict),
+            Err(BenchError::Failed(error)) => Some(Verdict::failed(error)),
+            Err(BenchError::Exhausted) => None,
+        }
+    }
+
+    /// Whether its verdict needs more than the result of the case: a model, or another workflow.
     #[must_use]
-    pub fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        self.judge.judge(subject, self.threshold).unwrap_or_else(Verdict::failed)
+    pub fn needs_bench(&self) -> bool {
+        !self.judging.asking().is_empty()
+    }
+
+    /// The calls of one verdict, failed ones aside.
+    #[must_use]
+    pub fn calls(&self, resolution: &Resolution) -> CallRange {
+        let asking = self.judging.asking().into_iter();
+        asking.map(|asking| asking.calls(resolution)).fold(CallRange::exactly(0), |all, calls| all + calls)
+    }
+
+    /// The workflows that it executes.
+    #[must_use]
+    pub fn workflows(&self) -> Vec<Reference> {
+        self.judging.asking().into_iter().filter_map(|asking| asking.workflow().cloned()).collect()
+    }
+
+    /// What is wrong with the model that it would use; `model`: what the run judges with, as fields of a node.
+    #[must_use]
+    pub fn model_problem(&self, model: &Map<String, Value>) -> Option<String> {
+        self.judging.asking().into_iter().find_map(|asking| asking.problem(model))
     }
 }
 
-/// Reads `evaluators`, which stand at `pointer`; every problem is noted.
+/// Reads `evaluators`; `pointer` is the place of the list. Every problem is noted.
 pub fn read_evaluators(value: &Value, pointer: &str, problems: &mut Vec<FieldError>) -> Vec<Evaluator> {
     let entries = match value {
         Value::Array(entries) if (1..=MOST).contains(&entries.len()) => entries,
@@ -103,6 +138,8 @@ fn read_one(entry: &Value, at: &str, problems: &mut Vec<FieldError>) -> Option<E
     let id = fields.text("id").map(str::to_owned);
     if id.as_deref() == Some("") {
         fields.note("id", "required", "must not be empty");
+    } else if id.as_ref().is_some_and(|id| id.len() > LONGEST_ID) {
+        fields.note("id", "length", format!("must have at most {LONGEST_ID} bytes: it is in every event"));
     }
     let entrypoint = fields.text("entrypoint");
     let weight = fields.number("weight", POSITIVE).unwrap_or(1.0);
@@ -115,6 +152,6 @@ fn read_one(entry: &Value, at: &str, problems: &mut Vec<FieldError>) -> Option<E
     let config = fields.value("config");
     let places = (fields.at("entrypoint"), fields.at("config"));
     fields.finish();
-    let judge = builtin::read(entrypoint?, config, places, problems, 0)?;
-    Some(Evaluator { id: id?, weight, role, threshold, judge })
+    let judging = builtin::read(entrypoint?, config, places, problems, 0)?;
+    Some(Evaluator { id: id?, weight, role, threshold, judging })
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use engine::fenced;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
+use crate::case::Case;
 use crate::runner::CaseStep;
 
 /// What a case has used and how long it took.
@@ -23,8 +24,12 @@ pub struct Subject<'a> {
     pub output: &'a Value,
     /// Its text.
     pub text: &'a str,
-    /// What was expected; null if that is not known.
-    pub expected: &'a Value,
+    /// What was executed, with what was expected.
+    pub case: &'a Case,
+    /// The split that it is in, if the run has splits.
+    pub split: Option<&'a str>,
+    /// The epoch of the run, if it has epochs.
+    pub epoch: Option<u32>,
     /// The nodes in the order of their ends.
     pub trace: &'a [CaseStep],
     /// Time and money.
@@ -32,6 +37,27 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// What was expected; null if that is not known.
+    pub(super) fn expected(&self) -> &Value {
+        &self.case.expected_output
+    }
+
+    /// Everything, as an evaluator outside of this package receives it.
+    pub(super) fn context(&self) -> Map<String, Value> {
+        let Self { case, output, text, split, epoch, measured, trace } = self;
+        let context = json!({
+            "inputs": case.inputs,
+            "output": output,
+            "output_text": text,
+            "expected_output": case.expected_output,
+            "metadata": case.metadata,
+            "duration_ms": u64::try_from(measured.duration.as_millis()).unwrap_or(u64::MAX),
+            "case": {"id": case.id, "index": case.index, "split": split, "epoch": epoch},
+            "trace": trace,
+            "usage": {"cost_usd": measured.cost},
+        });
+        if let Value::Object(context) = context { context } else { Map::new() }
+    }
     /// The output as JSON: a text that is JSON counts as what it says.
     pub(super) fn json(&self) -> Result<Value, String> {
         match self.output {
@@ -43,7 +69,7 @@ impl Subject<'_> {
 
     /// What was expected, as text.
     pub(super) fn expected_text(&self) -> Option<String> {
-        match self.expected {
+        match &self.case.expected_output {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
             expected => Some(expected.to_string()),

@@ -3,9 +3,9 @@
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::builtin::Judge;
 use super::config::Config;
 use super::json::is_equal;
+use super::judge::Judge;
 use super::subject::{Subject, shown};
 use super::verdict::Verdict;
 use crate::numbers::share;
@@ -52,7 +52,7 @@ impl Exact {
 
 impl Judge for Exact {
     fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
-        let expected = self.expected.as_ref().unwrap_or(subject.expected);
+        let expected = self.expected.as_ref().unwrap_or(subject.expected());
         let Value::String(expected) = expected else {
             if expected.is_null() {
                 return Err("the case has no expected_output".to_owned());
@@ -133,7 +133,7 @@ impl Contains {
 
 impl Judge for Contains {
     fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String> {
-        let texts = match (&self.texts, subject.expected) {
+        let texts = match (&self.texts, subject.expected()) {
             (Some(texts), _) => texts.clone(),
             (None, Value::Array(texts)) => texts.iter().map(text_of).collect(),
             (None, _) => subject.expected_text().into_iter().collect(),

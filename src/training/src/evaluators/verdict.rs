@@ -2,26 +2,33 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What an evaluator says of a case.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// From 0 to 1.
     pub score: f64,
     /// Whether it is good enough.
     pub passed: bool,
     /// Why, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What would have to change, for an optimizer; `reason` if the evaluator does not tell them apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
     /// Feedback for single prompts, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub targets: BTreeMap<String, String>,
     /// Other numbers.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metrics: Map<String, Value>,
     /// The case does not count for this evaluator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip: bool,
     /// The evaluator itself failed; the score is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -61,6 +68,12 @@ impl Verdict {
     #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
         Self { error: Some(error.into()), ..Self::passed(false) }
+    }
+
+    /// Its numbers alone: there may be very many.
+    #[must_use]
+    pub fn bare(&self) -> Self {
+        Self { passed: self.passed, skip: self.skip, ..Self::of(self.score, 0.0) }
     }
 
     /// The case was not run to its end: a timeout, or a failure of a node.

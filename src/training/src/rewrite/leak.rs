@@ -99,7 +99,7 @@ fn parts(text: &str, each: Each<'_>) {
     }
 }
 
-/// A word as it is compared: what stands around it makes no difference.
+/// A word as it is compared: marks around it make no difference.
 fn plain(word: &str) -> String {
     word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase()
 }

@@ -7,5 +7,5 @@ mod rules;
 
 pub use leak::LeakGuard;
 pub use reply::new_prompt;
-pub use request::{PromptText, Record, RejectedEdit, request, request_again};
+pub use request::{PromptText, Record, RejectedEdit, critique, request, request_again};
 pub use rules::{FrozenSpan, PromptRules, RewriteFault};

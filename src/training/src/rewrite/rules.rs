@@ -80,14 +80,22 @@ impl PromptRules {
             }
             FrozenSpan::Between { start, end } => between(seed, start, end),
         });
+        let mut known = BTreeSet::new();
+        let spans = spans.filter(|span| !span.is_empty() && known.insert(span.clone())).collect();
         let max = max_chars.unwrap_or_else(|| (seed.chars().count().saturating_mul(GROWTH)).max(LEAST_MAX));
-        Self { placeholders: placeholders(seed), spans: spans.collect(), max }
+        Self { placeholders: placeholders(seed), spans, max }
     }
 
     /// The limit of the length, in characters.
     #[must_use]
     pub fn max_chars(&self) -> usize {
         self.max
+    }
+
+    /// The parts of the seed that every rewrite must contain as they are, each once.
+    #[must_use]
+    pub fn frozen_spans(&self) -> &[String] {
+        &self.spans
     }
 
     /// Why a text is not taken; `None` if it is.
@@ -167,6 +175,15 @@ mod tests {
         else {
             panic!("a template that cannot be read");
         };
+    }
+
+    #[test]
+    fn frozen_spans_are_parts_of_the_seed() {
+        let text = |text: &str| FrozenSpan::Text(text.into());
+        let between = FrozenSpan::Between { start: "<rules>".into(), end: "</rules>".into() };
+        let frozen = [text("Be short."), between, text("Be long."), text("Be short."), text("")];
+        let rules = PromptRules::of(SEED, &frozen, None);
+        assert_eq!(rules.frozen_spans(), ["Be short.", "<rules>Never lie.</rules>"]);
     }
 
     #[test]

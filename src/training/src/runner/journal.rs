@@ -7,12 +7,16 @@ use chrono::{DateTime, Utc};
 use engine::NodeError;
 use engine::ports::{Answer, Answers, Journal, JournalError, StepKey, StepOutcome, StepRecord};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use crate::case::Case;
 
+/// Bytes of results that a trace has; those after them are left out.
+const LONGEST_TRACE: usize = 4 << 20;
+
 /// One visit of a node, as evaluators see it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TraceStep {
     /// The node, as in traces of runs.
     pub node: String,
@@ -20,21 +24,35 @@ pub struct TraceStep {
     pub visit: u32,
     /// Which attempt, from 1.
     pub attempt: u32,
-    /// Its result, if it has one.
+    /// Its result, if it has one and the trace has room for it.
     pub output: Option<Value>,
     /// Why it failed.
+    #[serde(serialize_with = "error_text")]
     pub error: Option<NodeError>,
     /// The prompts that it read, sorted.
     pub prompts_read: Vec<String>,
 }
 
+fn error_text<S: Serializer>(error: &Option<NodeError>, serializer: S) -> Result<S::Ok, S::Error> {
+    let error = error.as_ref().map(|error| json!({"code": error.code.as_str(), "message": error.message}));
+    error.serialize(serializer)
+}
+
 /// A question by its attempt.
 type Attempt = (String, u32, u32);
+
+/// The visits of a case with their super-steps.
+#[derive(Default)]
+struct Steps {
+    all: Vec<(u32, TraceStep)>,
+    /// Bytes of their results.
+    bytes: usize,
+}
 
 /// The journal of one case.
 pub(super) struct CaseJournal<'a> {
     case: &'a Case,
-    steps: Mutex<Vec<TraceStep>>,
+    steps: Mutex<Steps>,
     questions: Mutex<HashMap<Attempt, (String, DateTime<Utc>)>>,
     missing: Mutex<Option<String>>,
 }
@@ -44,13 +62,26 @@ impl<'a> CaseJournal<'a> {
         Self { case, steps: Mutex::default(), questions: Mutex::default(), missing: Mutex::default() }
     }
 
+    /// The result of a node, unless the trace is too long already.
+    fn kept(&self, result: &str) -> Option<Value> {
+        let mut steps = self.steps.lock();
+        steps.bytes = steps.bytes.saturating_add(result.len());
+        if steps.bytes > LONGEST_TRACE { None } else { serde_json::from_str(result).ok() }
+    }
+
     /// The key of a question without an answer.
     pub(super) fn missing(&self) -> Option<String> {
         self.missing.lock().clone()
     }
 
+    /// By super-step and name: which of two parallel nodes ends first is chance.
     pub(super) fn into_trace(self) -> Vec<TraceStep> {
-        self.steps.into_inner()
+        let mut steps = self.steps.into_inner().all;
+        steps.sort_by(|(step, one), (other_step, other)| {
+            let key = |step: &TraceStep| (step.visit, step.attempt);
+            step.cmp(other_step).then_with(|| one.node.cmp(&other.node)).then(key(one).cmp(&key(other)))
+        });
+        steps.into_iter().map(|(_, step)| step).collect()
     }
 }
 
@@ -64,11 +95,11 @@ impl Journal for CaseJournal<'_> {
                 }
                 return Box::pin(std::future::ready(Ok(())));
             }
-            StepOutcome::Succeeded { result, .. } => (serde_json::from_str(&result).ok(), None),
+            StepOutcome::Succeeded { result, .. } => (self.kept(&result), None),
             StepOutcome::Failed { error, .. } => (None, Some(error)),
         };
-        let StepRecord { node, visit, attempt, prompts_read, .. } = row;
-        self.steps.lock().push(TraceStep { node, visit, attempt, output, error, prompts_read });
+        let StepRecord { step, node, visit, attempt, prompts_read, .. } = row;
+        self.steps.lock().all.push((step, TraceStep { node, visit, attempt, output, error, prompts_read }));
         Box::pin(std::future::ready(Ok(())))
     }
 }

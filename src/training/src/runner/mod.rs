@@ -1,8 +1,10 @@
 //! Runs one case: the frozen plan with ports of its own. Its journal is in memory, its output is collected, nothing of it is a run.
 
+mod bench;
 mod clock;
 mod journal;
 mod output;
+mod question;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +21,9 @@ use crate::calls::CallScope;
 use crate::case::Case;
 use crate::mocks::Mocks;
 
+pub use self::bench::CaseBench;
 pub use self::journal::TraceStep as CaseStep;
+pub use self::question::{NoReply, ask, optimizer_problem};
 
 /// What all cases of a run have in common.
 #[derive(Debug, Clone)]
@@ -51,7 +55,7 @@ pub struct CaseRun {
     pub text: String,
     /// Why the output is missing.
     pub error: Option<CaseError>,
-    /// The nodes in the order of their ends.
+    /// The nodes by super-step and name.
     pub trace: Vec<TraceStep>,
     /// Without the time in which calls waited for permits.
     pub duration: Duration,

@@ -107,7 +107,8 @@ async fn recorded_calls_are_answered_without_a_request() {
     let resumed = World::with(Begin { recorded, ..Begin::default() });
     let (again, sent) = ran(&resumed).await;
     assert_eq!((runs, sent), (again, vec![]));
-    assert_eq!((resumed.calls.usage().llm_calls, resumed.calls.usage().cached_calls), (0, 6));
+    // They count as what they were in the life that made them.
+    assert_eq!((resumed.calls.usage().llm_calls, resumed.calls.usage().cached_calls), (0, 0));
 }
 
 #[tokio::test]
@@ -185,7 +186,10 @@ async fn an_endpoint_that_is_down_is_asked_three_times() {
     assert_eq!((error.code.as_str(), error.node.as_deref()), ("model.unavailable", Some("ask")));
     // The attempts of the node do not multiply them.
     assert_eq!((world.calls.usage().llm_calls, world.calls.usage().retries), (3, 2));
-    assert!(world.recorded.0.lock().is_empty(), "a failure is not recorded");
+    assert!(world.recorded.0.lock().is_empty(), "a failure is no answer");
+    let unanswered: Vec<(u32, u64)> =
+        world.recorded.1.lock().iter().map(|call| (call.attempts, call.used.calls)).collect();
+    assert_eq!(unanswered, [(3, 3)], "its requests count after a crash, too");
 }
 
 #[tokio::test]
@@ -217,5 +221,10 @@ async fn a_call_that_is_given_up_counts_with_its_input() {
     assert_eq!(
         (usage.llm_calls, usage.input_tokens, usage.output_tokens, usage.estimated),
         (1, 100, 0, true)
+    );
+    let unanswered = world.recorded.1.lock();
+    assert_eq!(
+        (unanswered[0].attempts, unanswered[0].used.calls, unanswered[0].used.input_tokens),
+        (1, 1, 100)
     );
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use training::evaluators::{Evaluator, read_evaluators};
-use training::{CaseError, CaseSettings, judge};
+use training::evaluators::{Evaluator, NoBench, read_evaluators};
+use training::{CaseContext, CaseError, CaseSettings, judge};
 
 use crate::world::{Answer, World, asking, case, llm, plan};
 
@@ -141,14 +141,12 @@ async fn a_result_is_judged_again_without_a_call() {
         &json!([{"id": "start", "entrypoint": "builtin:starts_with", "config": {"values": "for"}},
         {"id": "words", "entrypoint": "builtin:token_f1"}]),
     );
-    let scores = |evaluators: &[Evaluator]| {
-        judge(evaluators, &case, &ran, Some(0.0))
-            .unwrap()
-            .iter()
-            .map(|verdict| verdict.score)
-            .collect::<Vec<f64>>()
+    let scores = async |evaluators: &[Evaluator]| {
+        let verdicts =
+            judge(evaluators, &case, &ran, CaseContext::default(), &NoBench::default()).await.unwrap();
+        verdicts.iter().map(|verdict| verdict.score).collect::<Vec<f64>>()
     };
-    assert_eq!((scores(&exact), scores(&others)), (vec![0.0], vec![1.0, 2.0 / 3.0]));
+    assert_eq!((scores(&exact).await, scores(&others).await), (vec![0.0], vec![1.0, 2.0 / 3.0]));
     assert_eq!(world.model.requests.lock().len(), 1);
 }
 
@@ -162,7 +160,8 @@ async fn a_failure_scores_nothing_and_only_the_workflow_s_own_is_feedback() {
     let down = World::new().scripted((0..3).map(|_| Answer::IsDown).collect());
     let down = down.run_while_time_passes(&plan, &asking(0, "x")).await;
     for (ran, has_feedback) in [(&late, true), (&down, false)] {
-        let verdict = judge(&exact, &asking(0, "x"), ran, None).unwrap().remove(0);
+        let judged = judge(&exact, &asking(0, "x"), ran, CaseContext::default(), &NoBench::default()).await;
+        let verdict = judged.unwrap().remove(0);
         assert_eq!(
             (verdict.score, verdict.passed, verdict.feedback.is_some()),
             (0.0, false, has_feedback),
@@ -171,5 +170,6 @@ async fn a_failure_scores_nothing_and_only_the_workflow_s_own_is_feedback() {
         assert!(verdict.reason.unwrap().starts_with(ran.error.as_ref().unwrap().code()));
     }
     let spent = training::CaseRun { error: Some(CaseError::Exhausted), ..late };
-    assert_eq!(judge(&exact, &asking(0, "x"), &spent, None), None);
+    let judged = judge(&exact, &asking(0, "x"), &spent, CaseContext::default(), &NoBench::default()).await;
+    assert_eq!(judged, None);
 }

@@ -2,15 +2,23 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use serde_json::{Value, json};
-use training::CaseStep;
-use training::evaluators::{BUILTINS, Measured, Subject, Verdict, read_evaluators};
+use training::evaluators::{BUILTINS, Evaluator, Measured, NoBench, Subject, Verdict, read_evaluators};
+use training::{Case, CaseStep};
+
+use crate::world::case;
 
 fn problems(evaluators: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     read_evaluators(evaluators, "/training/evaluators", &mut problems);
     let below = |pointer: &str| pointer.trim_start_matches("/training/evaluators").to_owned();
     problems.iter().map(|problem| format!("{} {}", below(&problem.pointer), problem.code)).collect()
+}
+
+/// The verdict of an evaluator that only compares.
+fn at_once(evaluator: &Evaluator, subject: &Subject<'_>) -> Verdict {
+    evaluator.judge(subject, &NoBench::default()).now_or_never().unwrap().unwrap()
 }
 
 struct Given {
@@ -31,14 +39,17 @@ impl Given {
         let evaluators = read_evaluators(&request, "", &mut problems);
         assert_eq!(problems, [], "{entrypoint} {config}");
         let text = self.output.as_str().map_or_else(|| self.output.to_string(), str::to_owned);
+        let case = Case { expected_output: self.expected.clone(), ..case(0, &json!({}), &json!({})) };
         let subject = Subject {
             output: &self.output,
             text: &text,
-            expected: &self.expected,
+            case: &case,
+            split: None,
+            epoch: None,
             trace: &self.trace,
             measured: self.measured,
         };
-        evaluators[0].judge(&subject)
+        at_once(&evaluators[0], &subject)
     }
 }
 
@@ -224,11 +235,14 @@ fn measures_of_the_execution() {
 
 #[test]
 fn calls_of_tools_are_those_of_agents() {
-    let call = |tool: &str| json!({"tool": tool, "arguments": {}, "error": null});
-    let output = Some(json!({"text": "x", "tool_calls": [call("find"), call("pay")]}));
-    let step =
-        CaseStep { node: "help".into(), visit: 1, attempt: 1, output, error: None, prompts_read: Vec::new() };
-    let given = Given { trace: vec![step], ..given(json!("x"), json!(["find", "pay"])) };
+    let step = |node: &str, calls: [Value; 2]| {
+        let output = Some(json!({"text": "x", "tool_calls": calls}));
+        CaseStep { node: node.into(), visit: 1, attempt: 1, output, error: None, prompts_read: Vec::new() }
+    };
+    let asks = |tool: &str| json!({"id": "call_1", "name": tool, "arguments": {}});
+    let lists = |tool: &str| json!({"tool": tool, "arguments": {}, "error": null});
+    let trace = vec![step("help[0]", ["find", "pay"].map(asks)), step("help", ["find", "pay"].map(lists))];
+    let given = Given { trace, ..given(json!("x"), json!(["find", "pay"])) };
     for (config, score) in [
         (json!({}), 1.0),
         (json!({"tools": ["pay", "find"]}), 1.0),
@@ -280,14 +294,17 @@ fn a_threshold_of_the_request_decides_what_passes() {
     let mut refused = Vec::new();
     let request = json!([{"id": "e", "entrypoint": "builtin:contains", "config": {"values": ["a", "b"]}, "threshold": 0.5}]);
     let evaluators = read_evaluators(&request, "", &mut refused);
+    let case = case(0, &json!({}), &json!({}));
     let subject = Subject {
         output: &json!("a"),
         text: "a",
-        expected: &Value::Null,
+        case: &case,
+        split: None,
+        epoch: None,
         trace: &[],
         measured: Measured::default(),
     };
-    let verdict = evaluators[0].judge(&subject);
+    let verdict = at_once(&evaluators[0], &subject);
     assert_eq!((verdict.score, verdict.passed), (0.5, true));
 }
 

@@ -8,8 +8,13 @@
     reason = "tests"
 )]
 
+mod asking;
 mod calls;
 mod cases;
 mod evaluators;
+mod optimize;
+mod practice;
+mod preflight;
 mod rewrite;
+mod words;
 mod world;

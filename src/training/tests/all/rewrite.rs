@@ -15,8 +15,9 @@ async fn the_built_in_model_learns_from_records() {
         name: "triage",
         text: seed,
         role: None,
-        constraints: None,
+        constraints: &[],
         max_chars: rules.max_chars(),
+        frozen_spans: rules.frozen_spans(),
     };
     let record = |input: &str, expected: &str| Record {
         input: input.into(),

@@ -14,14 +14,19 @@ use engine::ports::{ModelBudget, Spending};
 use engine::search::{ChunkPlace, IndexedChunk, Ranked};
 use engine::{Activity, Cache, NodeError, Plan};
 use kernel::{ManualClock, Secret, SeededRandom};
-use models::{Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, Pieces, Usage};
+use models::{
+    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, Pieces,
+    Usage,
+};
 use parking_lot::Mutex;
 use sandbox::{Options, Sandbox};
 use serde_json::{Map, Value, json};
 use training::calls::{
     BudgetLimits, CallJournal, CallSettings, CallSink, CallUsage, Calls, Endpoints, RecordedCall, Role,
+    UnansweredCall,
 };
-use training::{Case, CaseRun, CaseSettings, run_case};
+use training::evaluators::{Evaluator, Verdict};
+use training::{Case, CaseBench, CaseContext, CaseRun, CaseSettings, judge, run_case};
 use wire::ErrorCode;
 
 /// What the model does with a request.
@@ -58,15 +63,33 @@ impl Model for TestModel {
         let usage = Some(Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() });
         Ok(ModelAnswer { text, usage, ..ModelAnswer::default() })
     }
+
+    /// A vector has the number of each letter.
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
+        let count = |text: &str, letter| f64::from(u8::try_from(text.matches(letter).count()).unwrap());
+        let vectors = request
+            .texts
+            .iter()
+            .map(|text| ('a'..='z').map(|letter| count(text, letter)).collect())
+            .collect();
+        Ok(Embeddings { vectors, usage: None, model: None })
+    }
 }
 
 /// Takes recorded calls.
 #[derive(Clone, Default)]
-pub(crate) struct Recorded(pub(crate) Arc<Mutex<Vec<RecordedCall>>>);
+pub(crate) struct Recorded(
+    pub(crate) Arc<Mutex<Vec<RecordedCall>>>,
+    pub(crate) Arc<Mutex<Vec<UnansweredCall>>>,
+);
 
 impl CallSink for Recorded {
     fn record(&self, call: &RecordedCall) {
         self.0.lock().push(call.clone());
+    }
+
+    fn record_unanswered(&self, call: &UnansweredCall) {
+        self.1.lock().push(call.clone());
     }
 }
 
@@ -76,6 +99,7 @@ pub(crate) struct World {
     pub(crate) recorded: Recorded,
     pub(crate) calls: Calls,
     pub(crate) settings: CaseSettings,
+    pub(crate) workflows: Others,
 }
 
 pub(crate) fn noon() -> DateTime<Utc> {
@@ -108,6 +132,7 @@ impl World {
             seed: begin.seed,
             limits: begin.limits,
             concurrency: begin.concurrency,
+            answered: 0,
         };
         let journal = CallJournal::new(begin.recorded, Box::new(recorded.clone()));
         let calls = Calls::new(
@@ -127,7 +152,7 @@ impl World {
             may_send: false,
             limit: Duration::from_secs(30),
         };
-        Self { model: Arc::default(), clock, recorded, calls, settings }
+        Self { model: Arc::default(), clock, recorded, calls, settings, workflows: Others::default() }
     }
 
     pub(crate) fn scripted(self, answers: Vec<Answer>) -> Self {
@@ -142,7 +167,42 @@ impl World {
 
     pub(crate) async fn sample(&self, plan: &Plan, case: &Case, sample: u32) -> CaseRun {
         let scope = self.calls.scope(Role::Task, sample, format!("0-{}", case.index));
+        let config = Map::new();
+        self.with_ports(async |ports| run_case((plan, &config), case, &self.settings, &scope, ports).await)
+            .await
+    }
+
+    /// The verdicts of a case, with `test/judge` as the model that judges.
+    pub(crate) async fn judged(
+        &self,
+        evaluators: &[Evaluator],
+        case: &Case,
+        ran: &CaseRun,
+    ) -> Option<Vec<Verdict>> {
+        let model = Map::from_iter([("model".to_owned(), json!("test/judge"))]);
+        self.with_ports(async |ports| {
+            let (calls, settings, model) = (&self.calls, &self.settings, &model);
+            let spent = Arc::default();
+            let bench = CaseBench { calls, settings, ports, sample: 0, name: "0-0", model, spent: &spent };
+            judge(evaluators, case, ran, CaseContext::default(), &bench).await
+        })
+        .await
+    }
+
+    /// Runs a case that sees these workflows.
+    pub(crate) async fn run_with(&self, plan: &Plan, case: &Case, workflows: &dyn Workflows) -> CaseRun {
+        let scope = self.calls.scope(Role::Task, 0, format!("0-{}", case.index));
+        let config = Map::new();
+        let run = async |ports: Ports<'_>| {
+            run_case((plan, &config), case, &self.settings, &scope, Ports { workflows, ..ports }).await
+        };
+        self.with_ports(run).await
+    }
+
+    pub(crate) async fn with_ports<T>(&self, work: impl AsyncFnOnce(Ports<'_>) -> T) -> T {
+        let practice = practice::Practice::new(Arc::new(kernel::SystemClock::new()));
         let models = Models::default().with("test", Arc::<TestModel>::clone(&self.model));
+        let models = models.with("practice", Arc::new(practice));
         let (sandbox, outbound, cache) = (sandbox(), outbound(), Cache::default());
         let (random, activity, budget) = (SeededRandom::new(1), Activity::default(), WithinBudget(Nothing));
         let ports = Ports {
@@ -153,7 +213,7 @@ impl World {
             models: &models,
             observer: &budget,
             sandbox: &sandbox,
-            workflows: &Nothing,
+            workflows: &self.workflows,
             answers: &Nothing,
             credentials: &Nothing,
             search: &Nothing,
@@ -164,22 +224,27 @@ impl World {
             cache: &cache,
             activity: &activity,
         };
-        run_case((plan, &Map::new()), case, &self.settings, &scope, ports).await
+        work(ports).await
     }
 
     /// The same, while time passes.
     pub(crate) async fn run_while_time_passes(&self, plan: &Plan, case: &Case) -> CaseRun {
-        let mut running = std::pin::pin!(self.run(plan, case));
+        self.while_time_passes(self.run(plan, case)).await
+    }
+
+    /// The result of work that waits for the clock.
+    pub(crate) async fn while_time_passes<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut running = std::pin::pin!(work);
         for _ in 0..100_000 {
             for _ in 0..10 {
-                if let std::task::Poll::Ready(ran) = futures_util::poll!(&mut running) {
-                    return ran;
+                if let std::task::Poll::Ready(done) = futures_util::poll!(&mut running) {
+                    return done;
                 }
                 tokio::task::yield_now().await;
             }
             self.clock.advance(Duration::from_millis(100));
         }
-        panic!("the case does not end");
+        panic!("the work does not end");
     }
 }
 
@@ -233,14 +298,29 @@ fn none<T>() -> Result<T, NodeError> {
     Err(NodeError::new(ErrorCode::NodeFailed, "there is nothing outside"))
 }
 
+/// Other workflows, by their handles and versions; the last one is live.
+#[derive(Default)]
+pub(crate) struct Others(pub(crate) Vec<(&'static str, u32, Arc<Plan>)>);
+
+impl Others {
+    fn resolved(found: Option<&(&'static str, u32, Arc<Plan>)>) -> Result<Resolved, NodeError> {
+        let Some((handle, version, plan)) = found else { return none() };
+        let (version, workflow) = (format!("{handle}@{version}"), (*handle).to_owned());
+        Ok(Resolved { version, workflow, plan: Arc::clone(plan), config: Arc::default() })
+    }
+}
+
 #[async_trait]
-impl Workflows for Nothing {
-    async fn find(&self, _workflow: &str, _version: Option<u32>) -> Result<Resolved, NodeError> {
-        none()
+impl Workflows for Others {
+    async fn find(&self, workflow: &str, version: Option<u32>) -> Result<Resolved, NodeError> {
+        let is_wanted = |(handle, number, _): &&(&str, u32, Arc<Plan>)| {
+            *handle == workflow && version.is_none_or(|version| version == *number)
+        };
+        Self::resolved(self.0.iter().rev().find(is_wanted))
     }
 
-    async fn version(&self, _id: &str) -> Result<Resolved, NodeError> {
-        none()
+    async fn version(&self, id: &str) -> Result<Resolved, NodeError> {
+        Self::resolved(self.0.iter().find(|(handle, number, _)| format!("{handle}@{number}") == id))
     }
 }
 

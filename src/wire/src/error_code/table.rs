@@ -677,6 +677,10 @@ error_codes! {
         "There is no such run.",
         "No run that the caller may see has this id.",
         "List a workflow's runs with `GET /api/workflows/{ref}/runs`.";
+    CheckpointNotFound, "checkpoint.not_found", 404, false,
+        "There is no such checkpoint.",
+        "The workflow has no checkpoint with this id.",
+        "List its checkpoints with `GET /api/workflows/{ref}/trainer/checkpoints`.";
     RunInputsInvalid, "run.inputs_invalid", 422, false,
         "The inputs do not match the workflow's schema.",
         "The inputs of a run, or of a sub-workflow, do not match the `inputs` schema of the graph. A request over \
@@ -712,10 +716,6 @@ error_codes! {
         "Unknown message type.",
         "A message on the websocket has a `type` that is not part of the protocol.",
         "`PROTOCOL.md` lists all types.";
-    SocketTypeUnsupported, "ws.type_unsupported", 200, false,
-        "This version of the service does not support this yet.",
-        "The `type` of a message on the websocket is part of the protocol, but this version does not support it.",
-        "Start runs with `POST /api/workflows/{ref}/runs`; `PROTOCOL.md` lists the supported types.";
     SocketBinary, "ws.binary_unsupported", 200, false,
         "Messages are JSON in text frames.",
         "The client sent a binary message over the websocket.",

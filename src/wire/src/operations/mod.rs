@@ -11,6 +11,7 @@ pub mod runs;
 pub mod sign_in;
 pub mod socket;
 pub mod tokens;
+pub mod trainings;
 pub mod triggers;
 pub mod vault;
 pub mod visitors;
@@ -46,6 +47,11 @@ pub static PARTS: &[Part] = &[
     Part { name: "nodes", about: "The catalogue of node types.", operations: nodes::ALL },
     Part { name: "indexes", about: "Search indexes.", operations: indexes::ALL },
     Part { name: "runs", about: "Executions of workflows.", operations: runs::ALL },
+    Part {
+        name: "trainings",
+        about: "Trainings and evaluations of prompts, and checkpoints.",
+        operations: trainings::ALL,
+    },
     Part { name: "triggers", about: "Schedules and webhooks.", operations: triggers::ALL },
     Part { name: "socket", about: "The websocket.", operations: socket::ALL },
     Part { name: "tokens", about: "Service tokens and the audit trail.", operations: tokens::ALL },

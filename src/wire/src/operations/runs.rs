@@ -7,7 +7,8 @@ use crate::{CreateRun, ErrorCode, Listed, Rerun, RunFrame, RunInput, RunRecord, 
 /// States of runs.
 const STATES: &[&str] = &["queued", "running", "waiting", "succeeded", "failed", "cancelled"];
 /// What starts runs.
-const TRIGGERS: &[&str] = &["api", "websocket", "chat", "action", "cron", "webhook", "rerun"];
+const TRIGGERS: &[&str] =
+    &["api", "websocket", "chat", "action", "cron", "webhook", "rerun", "training", "evaluation"];
 
 /// Why a run does not start.
 const START: &[ErrorCode] = &[
@@ -60,7 +61,7 @@ operations! {
         LIMIT,
         CURSOR,
         filter("status", "Only runs in one of these states.", Values::AnyOf(STATES)),
-        filter("trigger", "Only runs started by one of these.", Values::AnyOf(TRIGGERS)),
+        filter("trigger", "Only runs started by one of these; without it, trainings and evaluations are left out.", Values::AnyOf(TRIGGERS)),
         filter("workflow", "Only runs of this workflow: its handle or id.", Values::Text),
         filter("thread", "Only runs of this thread.", Values::Text),
         filter("from", "Only runs created at this time or later.", Values::Time),

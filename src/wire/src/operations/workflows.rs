@@ -84,7 +84,12 @@ operations! {
             Answer::of(200, json!(SavedVersion)).when("the same version was already saved"),
         ])
         .shared_errors(VERSION)
-        .errors(&[ErrorCode::GraphInvalid, ErrorCode::WorkflowArchived, ErrorCode::CodeUnavailable]);
+        .errors(&[
+            ErrorCode::GraphInvalid,
+            ErrorCode::WorkflowArchived,
+            ErrorCode::CheckpointNotFound,
+            ErrorCode::CodeUnavailable,
+        ]);
 
     LIST_VERSIONS = get("/api/workflows/{ref}/versions", "list_versions", "Lists versions, the newest first.")
         .needs(Scope::WorkflowsRead)

@@ -105,7 +105,9 @@ impl Chat {
         if ids.thread != wanted {
             slot = self.threads.slot(thread).map_err(|_| RunStartError::ThreadBusy)?;
         }
-        if let Err(refused) = self.claim_attachments(&new, thread).await {
+        if !new.attachments.is_empty()
+            && let Err(refused) = Box::pin(self.claim_attachments(&new, thread)).await
+        {
             claim.released();
             return Err(refused);
         }
@@ -115,7 +117,7 @@ impl Chat {
             && !matches!(error, RunStartError::Unacknowledged)
         {
             // Else they are free after some minutes.
-            if let Err(error) = self.ports.store.release_attachments(&files, thread).await {
+            if let Err(error) = Box::pin(self.ports.store.release_attachments(&files, thread)).await {
                 tracing::warn!(%error, "failed to release the attachments of a message that is not stored");
             }
         }
@@ -132,10 +134,10 @@ impl Chat {
     ) -> Result<StartedTurn, RunStartError> {
         let thread = ThreadId(ids.thread);
         if new.busy == BusyThread::Interrupt && !matches!(new.target, Target::NewThread(_)) {
-            self.stop_turns(thread, TurnsToStop::NotParked).await?;
+            Box::pin(self.stop_turns(thread, TurnsToStop::NotParked)).await?;
         }
         let seen = match new.target {
-            Target::Again(thread, message) => match self.seen(thread, message).await? {
+            Target::Again(thread, message) => match Box::pin(self.seen(thread, message)).await? {
                 Some(seen) => Some(seen),
                 None => {
                     claim.released();
@@ -236,7 +238,7 @@ impl Chat {
     async fn refuse_busy(&self, new: &NewTurn, slot: &Slot) -> Result<(), RunStartError> {
         let (BusyThread::Reject, Some(thread)) = (new.busy, new.target.thread()) else { return Ok(()) };
         // The database knows the stored turns of all instances. A slot may outlive its turn for a moment.
-        let running = self.ports.store.running_turn(thread).await?;
+        let running = Box::pin(self.ports.store.running_turn(thread)).await?;
         if slot.is_behind_unstored() || running.is_some_and(|turn| !turn.parked) {
             return Err(RunStartError::TurnRunning);
         }

@@ -219,7 +219,7 @@ pub(super) fn rows(
             trigger: TRIGGER,
             thread_id: Some(thread),
             stream_id: Some(ids.stream),
-            inputs: inputs.to_string(),
+            inputs: to_json(&inputs),
             options: options(again, new.session.as_deref(), new.base.as_deref()),
             created_at: now,
         }],
@@ -294,7 +294,14 @@ pub(super) fn rows(
         sse::push_event(&mut frames, ids.stream, next_seq, &to_json(event));
         next_seq += 1;
     }
-    let events = EventFrames { stream: ids.stream, first_seq: 1, last_seq: next_seq - 1, frames, end: false };
+    let events = EventFrames {
+        stream: ids.stream,
+        first_seq: 1,
+        last_seq: next_seq - 1,
+        frames,
+        end: false,
+        kept: false,
+    };
     let run = Run {
         id: ids.run,
         stream: ids.stream,

@@ -182,7 +182,9 @@ impl ThreadActor {
         let child = {
             let _entered = span.enter();
             let driver = self.threads.driver(Arc::clone(turn));
-            self.life.children().spawn_here(None, driver.drive(held.stop.clone()))
+            let children = self.life.children();
+            let around = (children.clone(), self.life.drain().clone());
+            children.spawn_here(None, driver.drive(held.stop.clone(), around))
         };
         context.spawn(
             child.into_actor(self).map(move |exit, actor, context| actor.child_ended(run, exit, context)),

@@ -146,6 +146,8 @@ impl Door for Threads {
         }
     }
 
+    fn pause(&self, _run: Uuid) {}
+
     fn past_input<'a>(
         &'a self,
         stored: &'a StoredRun,

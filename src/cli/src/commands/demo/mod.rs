@@ -1,6 +1,7 @@
 //! `callboard demo`: the main job in one command, with everything embedded.
 
 mod practice;
+mod training;
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -191,6 +192,7 @@ async fn show(base: &str, exit: bool, practice: Option<&Practice>, steps: &mut S
     if let Some(first) = published.first() {
         chat(&session, first, steps).await?;
     }
+    training::train(&session, steps).await?;
     if exit {
         return Ok(());
     }

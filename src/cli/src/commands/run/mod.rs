@@ -20,8 +20,8 @@ use crate::terminal::{Paint, harmless, stdout_is_seen};
 use watcher::Watcher;
 
 /// So often a run is begun whose answer was lost; with one key it is the same run.
-const ATTEMPTS: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(500);
+pub(super) const ATTEMPTS: u32 = 4;
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Args)]
 // `--version` is the workflow's here.
@@ -138,7 +138,7 @@ fn conclude(session: &Session, run: &RunRecord, quiet: bool, cancelled: bool) ->
 }
 
 /// On the first attempt a service that is not there is told at once.
-fn may_have_begun(error: &ClientError, attempt: u32) -> bool {
+pub(super) fn may_have_begun(error: &ClientError, attempt: u32) -> bool {
     match error {
         ClientError::Transport { fault: Fault::Connect, .. } => attempt > 1,
         ClientError::Transport { .. } => true,

@@ -10,14 +10,14 @@ use crate::complaint::{Place, Places};
 use crate::output::Failure;
 
 /// A text and what it is called in messages.
-pub(super) struct Text {
+pub(in crate::commands) struct Text {
     name: String,
     text: String,
 }
 
 impl Text {
     /// Reads a file; `-` is standard input.
-    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(in crate::commands) fn read(path: &Path) -> Result<Self, Failure> {
         let (name, bytes) = if path.as_os_str() == "-" {
             let mut bytes = Vec::new();
             ("standard input".to_owned(), std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
@@ -31,8 +31,24 @@ impl Text {
         Ok(Self { name, text })
     }
 
+    /// A text of this name.
+    #[cfg(test)]
+    pub(in crate::commands) fn of(name: &str, text: &str) -> Self {
+        Self { name: name.to_owned(), text: text.to_owned() }
+    }
+
+    /// Its name in messages.
+    pub(in crate::commands) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text itself.
+    pub(in crate::commands) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// It as JSON.
-    pub(super) fn json(&self) -> Result<Value, Failure> {
+    pub(in crate::commands) fn json(&self) -> Result<Value, Failure> {
         serde_json::from_str(&self.text).map_err(|error| {
             let wrong = error.to_string();
             // The place stands in front, where editors and people look for it.
@@ -42,15 +58,21 @@ impl Text {
         })
     }
 
-    fn place(&self, pointer: &str) -> Place {
+    /// It as a JSON object.
+    pub(in crate::commands) fn object(&self) -> Result<Map<String, Value>, Failure> {
+        object(&self.name, "", self.json()?)
+    }
+
+    /// The place in it, which is JSON, that a pointer names.
+    pub(in crate::commands) fn place(&self, pointer: &str) -> Place {
         Place { file: self.name.clone(), line: line_of(&self.text, pointer) }
     }
 }
 
 /// What is to be saved.
-pub(super) struct GraphFile {
-    pub(super) graph: Value,
-    pub(super) runnable_config: Option<Map<String, Value>>,
+pub(in crate::commands) struct GraphFile {
+    pub(in crate::commands) graph: Value,
+    pub(in crate::commands) runnable_config: Option<Map<String, Value>>,
     pub(super) metadata: Option<Map<String, Value>>,
     pub(super) notes: Option<String>,
     text: Text,
@@ -63,7 +85,7 @@ pub(super) struct GraphFile {
 impl GraphFile {
     /// Reads a graph, or an object with `graph` and, if wanted, `runnable_config`, `metadata` and `notes`; the config of a
     /// file of its own stands for the one in the file.
-    pub(super) fn read(path: &Path, config: Option<&Path>) -> Result<Self, Failure> {
+    pub(in crate::commands) fn read(path: &Path, config: Option<&Path>) -> Result<Self, Failure> {
         let text = Text::read(path)?;
         let config = config.map(Text::read).transpose()?;
         let mut file = match text.json()? {
@@ -73,7 +95,7 @@ impl GraphFile {
             graph => Self::bare(text, graph),
         };
         if let Some(config) = config {
-            file.runnable_config = Some(object(&config.name, "", config.json()?)?);
+            file.runnable_config = Some(config.object()?);
             file.config = Some(config);
         }
         Ok(file)

@@ -4,7 +4,7 @@ mod change;
 mod check;
 mod create;
 mod diff;
-mod file;
+pub(super) mod file;
 mod list;
 mod locate;
 mod publish;
@@ -72,7 +72,7 @@ pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Re
 }
 
 /// What may be a mistake, on standard error.
-fn warn(session: &Session, warnings: &[FieldError], places: &impl Places) {
+pub(super) fn warn(session: &Session, warnings: &[FieldError], places: &impl Places) {
     if session.output == Output::Json {
         return;
     }

@@ -15,18 +15,14 @@ const SECURE_NAME: &str = "__Host-callboard_visitor";
 /// The longest that browsers keep a cookie.
 const KEPT: Duration = Duration::days(400);
 
-fn is_https(app: &App, request: &HttpRequest) -> bool {
-    app.public_base(request).starts_with("https://")
-}
-
 /// The visitor of a request; a cookie that is not genuine is no cookie.
 pub(super) fn read(app: &App, request: &HttpRequest) -> Option<Visitor> {
-    let name = if is_https(app, request) { SECURE_NAME } else { NAME };
+    let name = if app.is_public_over_https(request) { SECURE_NAME } else { NAME };
     request.cookie(name).and_then(|cookie| app.visitors().read(cookie.value()))
 }
 
 pub(super) fn make(app: &App, visitor: &Visitor, request: &HttpRequest) -> Cookie<'static> {
-    let secure = is_https(app, request);
+    let secure = app.is_public_over_https(request);
     let (name, same_site) = if secure { (SECURE_NAME, SameSite::None) } else { (NAME, SameSite::Lax) };
     Cookie::build(name, app.visitors().cookie(visitor))
         .path("/")

@@ -94,6 +94,7 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     let asked =
         Asked { app: &app, access: &access, request: &request, body: &bytes, session: session.as_deref() };
     let links = Links::of(&app, &request);
+    // A request's future is as large as its largest operation, and is moved: larger ones than that of a message are boxed.
     match operation {
         ChatOperation::CreateThread { input } => turns::begin(asked, Said::First(input), metadata).await,
         ChatOperation::AddUserMessage { thread_id, input } => {
@@ -108,8 +109,10 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
         ChatOperation::AddClientToolOutput { thread_id, result } => {
             answers::output(asked, &thread_id, result).await
         }
-        ChatOperation::CustomAction(request) => actions::begin(asked, request, metadata).await,
-        ChatOperation::SyncCustomAction(request) => json(actions::act(asked, request, metadata).await?),
+        ChatOperation::CustomAction(request) => Box::pin(actions::begin(asked, request, metadata)).await,
+        ChatOperation::SyncCustomAction(request) => {
+            json(Box::pin(actions::act(asked, request, metadata)).await?)
+        }
         ChatOperation::CreateAttachment { name, size, mime_type } => {
             attachments::announce(&app, &access, &request, (&name, &mime_type, size)).await
         }

@@ -61,7 +61,7 @@ pub(super) async fn begin(
     let is_first = matches!(said, Said::First(_));
     if let Some(key) = &key
         && !is_first
-        && let Some(started) = app.chat().started(key).await?
+        && let Some(started) = Box::pin(app.chat().started(key)).await?
     {
         // Whatever has become of what the request names.
         return answer(asked, started, None, false, place).await;
@@ -78,7 +78,7 @@ pub(super) async fn begin(
     let session = new_visitor.or_else(|| access.budget_session(target.thread()));
     // What an earlier request with the key has started is returned, whatever was used since.
     let is_known = match &key {
-        Some(key) if is_first && access.has_limits() => app.chat().started(key).await?.is_some(),
+        Some(key) if is_first && access.has_limits() => Box::pin(app.chat().started(key)).await?.is_some(),
         _ => false,
     };
     if !is_known {
@@ -87,7 +87,8 @@ pub(super) async fn begin(
     let title = if is_first { access.title(session.clone()) } else { None };
     let session = session.filter(|_| version.plan.may_use_models());
     let shows_images = version.plan.may_show_images();
-    let base = app.config().http.public_base_url.is_none().then(|| app.public_base(request));
+    let asks_base = shows_images && app.config().http.public_base_url.is_none();
+    let base = asks_base.then(|| app.public_base(request));
     let started = app
         .chat()
         .start(NewTurn {
@@ -101,7 +102,7 @@ pub(super) async fn begin(
             dialect: dialect(app, request),
             busy: access.busy(),
             session,
-            base: base.filter(|_| shows_images),
+            base,
             title,
             idempotency: key,
         })
@@ -124,7 +125,7 @@ pub(super) async fn answer(
     if started.replayed {
         response.insert_header(crate::http::idempotency::REPLAYED);
         // What was started then may have been deleted since.
-        let thread = app.chat().thread(started.thread).await?;
+        let thread = Box::pin(app.chat().thread(started.thread)).await?;
         let thread = thread.ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))?;
         visitor = if retry_gets_cookie { idempotency::first_visitor(app, thread) } else { None };
     }

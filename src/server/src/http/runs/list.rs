@@ -18,7 +18,8 @@ use crate::http::query::Params;
 /// In a cursor.
 const LIST: &str = "workspace-runs";
 /// What starts runs.
-const TRIGGERS: [&str; 7] = ["api", "websocket", "chat", "action", "cron", "webhook", "rerun"];
+const TRIGGERS: [&str; 9] =
+    ["api", "websocket", "chat", "action", "cron", "webhook", "rerun", "training", "evaluation"];
 
 /// The newest first. 304 if the client has this page with these states.
 pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<HttpResponse> {

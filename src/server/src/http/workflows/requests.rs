@@ -4,7 +4,8 @@ use control::handle;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 use wire::{
-    CreateVersion, CreateWorkflow, FieldError, PromoteDraft, PublishRequest, SetLive, UpdateWorkflow,
+    CreateVersion, CreateWorkflow, FieldError, PromoteCheckpoint, PromoteDraft, PublishRequest, SetLive,
+    UpdateWorkflow,
 };
 
 use super::chat_settings;
@@ -146,6 +147,26 @@ pub(super) fn promote_draft(body: &Map<String, Value>) -> Read<PromoteDraft> {
     let notes = fields.text("notes").map(str::to_owned);
     not_nul(&mut fields, "/notes", notes.as_deref().unwrap_or_default());
     read(fields, PromoteDraft { draft, metadata, notes })
+}
+
+/// A checkpoint to save.
+pub(super) fn promote_checkpoint(body: &Map<String, Value>) -> Read<PromoteCheckpoint> {
+    let mut fields = Fields::of(body);
+    let checkpoint = fields.text("checkpoint").unwrap_or_default().to_owned();
+    if Uuid::try_parse(&checkpoint).is_err() {
+        fields.note(FieldError::new("/checkpoint", "format", "must be the id of a checkpoint"));
+    }
+    for other in ["graph", "draft"] {
+        if body.contains_key(other) {
+            fields.pass_over(&[other]);
+            let message = "must not be given together with `checkpoint`";
+            fields.note(FieldError::new(format!("/{other}"), "conflict", message));
+        }
+    }
+    let metadata = fields.object("metadata").cloned();
+    let notes = fields.text("notes").map(str::to_owned);
+    not_nul(&mut fields, "/notes", notes.as_deref().unwrap_or_default());
+    read(fields, PromoteCheckpoint { checkpoint, metadata, notes })
 }
 
 /// `POST /api/workflows/{ref}/versions/{n}/live`.

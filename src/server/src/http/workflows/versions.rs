@@ -2,14 +2,15 @@
 
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use actors::kinds::training::checkpoint_record;
 use engine::{Plan, Problems, runnable_config};
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
 use store::{NewVersion, StoredVersion, StoredWorkflow};
 use uuid::Uuid;
 use wire::{
-    Checked, CreateVersion, ErrorCode, FieldError, Listed, MOST_PROBLEMS, PromoteDraft, SavedVersion,
-    VersionRecord, VersionSummary,
+    Checked, CreateVersion, ErrorCode, FieldError, Listed, MOST_PROBLEMS, PromoteCheckpoint, PromoteDraft,
+    SavedVersion, VersionRecord, VersionSummary,
 };
 
 use super::requests::Read;
@@ -37,6 +38,7 @@ pub(super) async fn create(
     let wanted = match change.wanted(read)? {
         Wanted::Graph(wanted) => wanted,
         Wanted::Draft(wanted) => promoted(caller, &workflow, wanted).await?,
+        Wanted::Checkpoint(wanted) => of_checkpoint(caller, &workflow, wanted).await?,
     };
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
@@ -71,10 +73,42 @@ async fn promoted(
     })
 }
 
+/// The graph of a checkpoint's run with the config of the checkpoint, as a version to save. If a draft was trained that is not there any more,
+/// the latest version has the graph.
+async fn of_checkpoint(
+    caller: &Caller<WorkflowsWrite>,
+    workflow: &StoredWorkflow,
+    wanted: PromoteCheckpoint,
+) -> ApiResult<CreateVersion> {
+    let not_found = || ApiError::new(ErrorCode::CheckpointNotFound);
+    let id = Uuid::try_parse(&wanted.checkpoint).map_err(|_| not_found())?;
+    let found = caller.store().checkpoint(id).await?.filter(|found| found.workflow_id == workflow.id);
+    let checkpoint = checkpoint_record(found.ok_or_else(not_found)?);
+    let trained = checkpoint.metadata.get("version_id").and_then(Value::as_str);
+    let trained = match trained.and_then(|id| Uuid::try_parse(id).ok()) {
+        Some(id) => caller.store().version_by_id(id).await?,
+        None => None,
+    };
+    let version = match (trained, workflow.latest_version) {
+        (Some(trained), _) => Some(trained),
+        (None, Some(latest)) => caller.store().version(workflow.id, latest).await?,
+        (None, None) => None,
+    };
+    let version = version.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNoVersion))?;
+    let notes = format!("Prompts of checkpoint {}.", checkpoint.config_version);
+    Ok(CreateVersion {
+        graph: version.graph,
+        runnable_config: Some(checkpoint.runnable_config),
+        metadata: Some(wanted.metadata.unwrap_or(version.metadata)),
+        notes: wanted.notes.or(Some(notes)),
+    })
+}
+
 /// A version that a request asks for.
 enum Wanted {
     Graph(CreateVersion),
     Draft(PromoteDraft),
+    Checkpoint(PromoteCheckpoint),
 }
 
 /// Every problem of the graph and the config.
@@ -93,6 +127,9 @@ async fn check_all(
 
 /// A version to save; when anything is wrong with the request itself, what is wrong inside is told with it.
 fn read(body: &Map<String, Value>) -> Read<Wanted> {
+    if body.contains_key("checkpoint") {
+        return requests::promote_checkpoint(body).map(Wanted::Checkpoint);
+    }
     if body.contains_key("draft") {
         return requests::promote_draft(body).map(Wanted::Draft);
     }

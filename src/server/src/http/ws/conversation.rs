@@ -11,7 +11,7 @@ use store::{StoredRun, StoredWorkflow, WorkflowRef};
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use wire::{CreateRun, ErrorCode};
+use wire::{CreateRun, ErrorCode, TrainingKind};
 
 use super::requests::{self, Request, RunWanted};
 use super::subscriptions::{Done, Subscriptions};
@@ -19,6 +19,7 @@ use super::{closings, messages};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::SocketCaller;
 use crate::http::runs::{new_run, new_run_of};
+use crate::http::trainings::{Control, TrainingRequest, control, start_training};
 use crate::http::workflows::draft_of_graph;
 use crate::ws::{Closing, Heard, Say, Socket};
 
@@ -160,7 +161,8 @@ impl Conversation {
             }
             Ok(Request::Run(wanted)) => self.begin(*wanted, request_id.clone()).await,
             Ok(Request::Subscribe { run, after }) => self.subscribe(run, after, request_id.clone()).await,
-            Ok(Request::Cancel { run }) => self.cancel(run, request_id.clone()).await,
+            Ok(Request::Train(wanted)) => self.train(*wanted, request_id.clone()).await,
+            Ok(Request::Control { run, wanted }) => self.control(run, wanted, request_id.clone()).await,
             Err(error) => Err(error),
         };
         match done {
@@ -224,13 +226,39 @@ impl Conversation {
         Ok(())
     }
 
-    async fn cancel(&mut self, run: Uuid, request_id: Option<String>) -> ApiResult<()> {
-        if self.found(run).await?.status.is_terminal() {
+    /// Begins a training or an evaluation, or finds the one that has its id; its events follow.
+    async fn train(&mut self, wanted: TrainingRequest, request_id: Option<String>) -> ApiResult<()> {
+        self.subscriptions.check_room()?;
+        let started = start_training(&self.caller, &self.workflow, wanted, None).await?;
+        if started.replayed {
+            self.caller.check_reads().await?;
+        }
+        self.subscriptions.check(started.run)?;
+        let reader = self.caller.app().runs().read(started.run, 0);
+        self.subscriptions.add(started.run, reader, self.say.clone(), request_id);
+        Ok(())
+    }
+
+    async fn control(&mut self, run: Uuid, wanted: Control, request_id: Option<String>) -> ApiResult<()> {
+        let found = self.found(run).await?;
+        if found.status.is_terminal() {
             return Err(ApiError::new(ErrorCode::RunNotActive));
         }
-        let runs = self.caller.app().runs().clone();
-        // It waits for the run's end, of which the run's own event tells.
-        self.subscriptions.beside(async move { Ok(runs.stop(run).await?) }, request_id);
+        self.subscriptions.check_beside()?;
+        let is_training = TrainingKind::from_name(&found.trigger).is_some();
+        let app = self.caller.app().clone();
+        // It waits for the effect, of which the run's own event tells.
+        let work = async move {
+            match wanted {
+                Control::Cancel => Ok(app.runs().stop(run).await?),
+                _ if is_training => control(&app.trainings(), &found, wanted).await,
+                _ => {
+                    let message = "Only trainings and evaluations can be paused and resumed.";
+                    Err(ApiError::new(ErrorCode::RunNotActive).with_message(message))
+                }
+            }
+        };
+        self.subscriptions.beside(work, request_id);
         Ok(())
     }
 

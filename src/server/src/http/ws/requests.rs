@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
-use wire::{ErrorCode, FieldError, nearest};
+use wire::{ErrorCode, FieldError, TrainingKind, nearest};
 
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::{Fields, shortened};
+use crate::http::trainings::{Control, TrainingRequest, read_request as read_training};
 
 /// Types that are served.
-const TYPES: [&str; 4] = ["ping", "run_workflow", "subscribe", "cancel"];
-/// Types of the protocol that are not served yet.
-const LATER: [&str; 4] = ["evaluate_workflow", "train_workflow", "pause", "resume"];
+const TYPES: [&str; 8] =
+    ["ping", "run_workflow", "train_workflow", "evaluate_workflow", "subscribe", "pause", "resume", "cancel"];
 /// Characters of a `request_id`.
 const MOST_ID: usize = 200;
 
@@ -26,9 +26,12 @@ pub(super) enum Request {
         run: Uuid,
         after: u64,
     },
-    /// The run shall end.
-    Cancel {
+    /// A training or an evaluation shall begin.
+    Train(Box<TrainingRequest>),
+    /// A run shall end, pause or resume.
+    Control {
         run: Uuid,
+        wanted: Control,
     },
 }
 
@@ -52,26 +55,36 @@ pub(super) fn read(text: &[u8]) -> (ApiResult<Request>, Option<String>) {
     };
     let request_id = members.get("request_id").and_then(Value::as_str);
     let request_id = request_id.filter(|id| id.chars().count() <= MOST_ID).map(str::to_owned);
-    (request(&members), request_id)
+    (request(members), request_id)
 }
 
 fn wrong(problem: FieldError) -> ApiError {
     ApiError::problems(ErrorCode::InvalidRequest, vec![problem])
 }
 
-fn request(members: &Map<String, Value>) -> ApiResult<Request> {
+fn request(mut members: Map<String, Value>) -> ApiResult<Request> {
     let kind = match members.get("type") {
         None | Some(Value::Null) => {
             let problem = FieldError::new("/type", "required", "is required");
             return Err(wrong(problem.suggest(format!("one of {}", TYPES.join(", ")))));
         }
-        Some(Value::String(kind)) => kind.as_str(),
+        Some(Value::String(kind)) => kind.clone(),
         Some(_) => return Err(wrong(FieldError::new("/type", "type", "must be a string"))),
     };
-    let mut fields = Fields::of(members);
+    if let Some(kind) = training_of(&kind) {
+        let mut problems = id_problems(&members);
+        return match read_training(&mut members, Some(kind), &["type", "request_id"]) {
+            Ok(wanted) if problems.is_empty() => Ok(Request::Train(Box::new(wanted))),
+            read => {
+                problems.extend(read.err().into_iter().flatten());
+                Err(ApiError::problems(ErrorCode::InvalidRequest, problems))
+            }
+        };
+    }
+    let mut fields = Fields::of(&members);
     fields.pass_over(&["type"]);
     check_id(&mut fields);
-    let request = match kind {
+    let request = match kind.as_str() {
         "ping" => Request::Ping,
         "subscribe" => {
             let after = fields.whole("after_seq", 0..=i64::MAX).and_then(|after| u64::try_from(after).ok());
@@ -85,11 +98,31 @@ fn request(members: &Map<String, Value>) -> ApiResult<Request> {
                 config: fields.object("config").cloned(),
             }))
         }
-        "cancel" => Request::Cancel { run: run(&mut fields) },
+        "cancel" => Request::Control { run: run(&mut fields), wanted: Control::Cancel },
+        "pause" => Request::Control { run: run(&mut fields), wanted: Control::Pause },
+        "resume" => Request::Control { run: run(&mut fields), wanted: Control::Resume },
         kind => return Err(no_such_type(kind)),
     };
     ApiError::refuse(fields.finish())?;
     Ok(request)
+}
+
+/// What a message of this type starts, if it is a training or an evaluation.
+fn training_of(kind: &str) -> Option<TrainingKind> {
+    match kind {
+        "train_workflow" => Some(TrainingKind::Training),
+        "evaluate_workflow" => Some(TrainingKind::Evaluation),
+        _ => None,
+    }
+}
+
+/// What is wrong with the `request_id` of a message whose other members are read elsewhere.
+fn id_problems(members: &Map<String, Value>) -> Vec<FieldError> {
+    let id = members.get("request_id").filter(|id| !id.is_null());
+    let own: Map<String, Value> = id.map(|id| ("request_id".to_owned(), id.clone())).into_iter().collect();
+    let mut fields = Fields::of(&own);
+    check_id(&mut fields);
+    fields.finish()
 }
 
 fn check_id(fields: &mut Fields<'_>) {
@@ -108,11 +141,7 @@ fn run(fields: &mut Fields<'_>) -> Uuid {
 }
 
 fn no_such_type(kind: &str) -> ApiError {
-    if LATER.contains(&kind) {
-        return ApiError::new(ErrorCode::SocketTypeUnsupported)
-            .with_message(format!("This version of the service does not support '{kind}' yet."));
-    }
-    let near = nearest(kind, TYPES.into_iter().chain(LATER));
+    let near = nearest(kind, TYPES);
     let hint =
         near.map_or_else(|| format!("known: {}", TYPES.join(", ")), |near| format!("did you mean '{near}'?"));
     ApiError::new(ErrorCode::SocketTypeUnknown)
@@ -143,7 +172,7 @@ mod tests {
         let subscribe = format!(r#"{{"type":"subscribe","run_id":"{RUN}","after_seq":7}}"#);
         assert_eq!(of(&subscribe), (Ok(Request::Subscribe { run, after: 7 }), None));
         let unknown = r#"{"type":"cancel","run_id":"x","request_id":null}"#;
-        assert_eq!(of(unknown), (Ok(Request::Cancel { run: Uuid::nil() }), None));
+        assert_eq!(of(unknown), (Ok(Request::Control { run: Uuid::nil(), wanted: Control::Cancel }), None));
         for (text, expected) in [
             ("", "request.invalid_json"),
             ("{", "request.invalid_json"),
@@ -171,9 +200,16 @@ mod tests {
             of(r#"{"type":"run_workflow","graph_config":1,"inputs":[],"config":"","version":1}"#).0,
             Err("request.invalid /graph_config type /inputs type /config type /version unknown_field".into())
         );
-        for later in LATER {
-            let (refused, id) = of(&format!(r#"{{"type":"{later}","inputs":{{}},"request_id":"r"}}"#));
-            assert_eq!((refused, id.as_deref()), (Err("ws.type_unsupported".into()), Some("r")));
+        let (refused, id) = of(r#"{"type":"train_workflow","evaluation":{},"request_id":"r"}"#);
+        let expected = "request.invalid /training required /evaluation unknown_field";
+        assert_eq!((refused, id.as_deref()), (Err(expected.into()), Some("r")));
+        let refused = of(r#"{"type":"evaluate_workflow","evaluation":{},"request_id":1}"#).0;
+        assert_eq!(refused, Err("request.invalid /request_id type".into()));
+        let (read, _) = of(r#"{"type":"evaluate_workflow","evaluation":{"x":1},"request_id":"r"}"#);
+        assert!(matches!(read, Ok(Request::Train(wanted)) if wanted.kind() == TrainingKind::Evaluation));
+        for (kind, wanted) in [("pause", Control::Pause), ("resume", Control::Resume)] {
+            let (read, _) = of(&format!(r#"{{"type":"{kind}","run_id":"{RUN}"}}"#));
+            assert_eq!(read, Ok(Request::Control { run, wanted }));
         }
         let long = "x".repeat(MOST_ID + 1);
         let (refused, id) = of(&format!(r#"{{"type":"ping","request_id":"{long}"}}"#));

@@ -15,6 +15,8 @@ use crate::ws::Say;
 
 /// Runs that a socket may read at a time.
 const MOST: usize = 64;
+/// Controls of runs that may be at work at a time.
+const MOST_BESIDE: usize = 16;
 
 /// What became of a task.
 pub(super) struct Done {
@@ -29,6 +31,8 @@ pub(super) struct Done {
 pub(super) struct Subscriptions {
     runs: HashSet<Uuid>,
     tasks: JoinSet<Done>,
+    /// Tasks that read no run.
+    beside: usize,
 }
 
 impl Subscriptions {
@@ -57,12 +61,21 @@ impl Subscriptions {
         });
     }
 
+    /// Whether one more control may be at work.
+    pub(super) fn check_beside(&self) -> ApiResult<()> {
+        if self.beside >= MOST_BESIDE {
+            return Err(ApiError::new(ErrorCode::Overloaded));
+        }
+        Ok(())
+    }
+
     /// Does something beside the conversation that may take a moment.
     pub(super) fn beside(
         &mut self,
         work: impl Future<Output = ApiResult<()>> + 'static,
         request_id: Option<String>,
     ) {
+        self.beside += 1;
         self.tasks.spawn_local(async move { Done { run: None, error: work.await.err(), request_id } });
     }
 
@@ -76,8 +89,9 @@ impl Subscriptions {
             let error = Some(ApiError::new(ErrorCode::Internal).with_cause(panic));
             Done { run: None, error, request_id: None }
         });
-        if let Some(run) = &done.run {
-            self.runs.remove(run);
+        match &done.run {
+            Some(run) => _ = self.runs.remove(run),
+            None => self.beside = self.beside.saturating_sub(1),
         }
         done
     }

@@ -17,11 +17,22 @@ pub struct EventsRow {
     pub last_seq: u64,
     /// The events as server-sent events.
     pub frames: String,
+    /// Whether they stay for as long as their run, and not only until the end of their day.
+    pub kept: bool,
 }
 
 lane_table! {
     Events: "stream_events" from &'a EventsRow as row => {
         day: NaiveDate [Date] = day_of(row.stream_id),
+        stream_id: Uuid [SqlUuid] = row.stream_id,
+        first_seq: i64 [BigInt] = i64::try_from(row.first_seq).unwrap_or(i64::MAX),
+        last_seq: i64 [BigInt] = i64::try_from(row.last_seq).unwrap_or(i64::MAX),
+        frames: &'a str [Text] = &row.frames,
+    }
+}
+
+lane_table! {
+    KeptEvents: "stream_events_kept" from &'a EventsRow as row => {
         stream_id: Uuid [SqlUuid] = row.stream_id,
         first_seq: i64 [BigInt] = i64::try_from(row.first_seq).unwrap_or(i64::MAX),
         last_seq: i64 [BigInt] = i64::try_from(row.last_seq).unwrap_or(i64::MAX),

@@ -10,6 +10,7 @@ mod run;
 mod step;
 mod stream;
 mod thread;
+mod training;
 mod usage;
 
 pub use blob::INLINE_RESULT;
@@ -22,10 +23,13 @@ pub use run::{RunRow, RunUpdate};
 pub use step::{CopyRow, StepRow};
 pub use stream::StreamRow;
 pub use thread::{ThreadChangeRow, ThreadRow};
+pub use training::{
+    TrainingCallRow, TrainingCandidateRow, TrainingCaseRow, TrainingMarkRow, TrainingRunRow, TrainingStateRow,
+};
 pub use usage::ChatUsageRow;
 
 pub(super) use blob::{Blobs, Chunks};
-pub(super) use events::Events;
+pub(super) use events::{Events, KeptEvents};
 pub(super) use item::{Cuts, Items, RemovedItems, ReplacedItems};
 pub(super) use outbox::Outbox;
 pub(super) use question::{ClosedQuestions, QuestionItems, Questions, TurnsSent};
@@ -34,4 +38,7 @@ pub(super) use run::{Latest, Runs, Updates};
 pub(super) use step::{Copies, Steps};
 pub(super) use stream::Streams;
 pub(super) use thread::{ThreadChanges, Threads};
+pub(super) use training::{
+    TrainingCalls, TrainingCandidates, TrainingCases, TrainingMarks, TrainingRuns, TrainingStates,
+};
 pub(super) use usage::ChatUsage;

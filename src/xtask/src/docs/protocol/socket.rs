@@ -1,7 +1,7 @@
 //! Examples of the workflow websocket.
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use wire::{FieldError, SocketFrame, SocketMessage, SocketProblem, SocketRequest};
 
 const RUN: &str = "0198c0de-…";
@@ -23,9 +23,28 @@ pub(super) fn requests() -> Result<String> {
             config: None,
             request_id: request_id.clone(),
         },
+        SocketRequest::TrainWorkflow {
+            graph_config: None,
+            inputs: None,
+            runnable_config: None,
+            training: training(),
+            run_id: None,
+            request_id: None,
+        },
+        SocketRequest::Pause { run_id: RUN.into(), request_id: None },
         SocketRequest::Subscribe { run_id: RUN.into(), after_seq: Some(4), request_id },
         SocketRequest::Cancel { run_id: RUN.into(), request_id: None },
     ])
+}
+
+/// A training of the smallest size.
+fn training() -> Map<String, Value> {
+    let training = json!({
+        "dataset": {"cases": [{"inputs": {"message": "Where is my parcel?"}, "expected_output": "shipping"}]},
+        "evaluators": [{"id": "label", "entrypoint": "builtin:exact_match"}],
+        "optimizer": {"epochs": 3},
+    });
+    training.as_object().cloned().unwrap_or_default()
 }
 
 pub(super) fn answers() -> Result<String> {

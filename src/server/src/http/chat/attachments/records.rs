@@ -1,7 +1,7 @@
 //! Attachments as clients see them. Addresses of previews expire, so they are signed when something is sent.
 
 use actix_web::HttpRequest;
-use auth::link::{LinkKey, LinkUse};
+use auth::link::LinkUse;
 use chrono::{DateTime, Utc};
 use kernel::AttachmentId;
 use serde_json::Map;
@@ -12,19 +12,24 @@ use crate::http::App;
 
 /// Makes addresses of attachments for one request.
 pub(in crate::http) struct Links<'a> {
-    key: &'a LinkKey,
-    base: String,
+    app: &'a App,
+    request: &'a HttpRequest,
     now: DateTime<Utc>,
 }
 
 impl<'a> Links<'a> {
-    pub(in crate::http) fn of(app: &'a App, request: &HttpRequest) -> Self {
-        Self { key: app.links(), base: app.public_base(request), now: app.clock().now() }
+    pub(in crate::http) fn of(app: &'a App, request: &'a HttpRequest) -> Self {
+        Self { app, request, now: app.clock().now() }
+    }
+
+    /// Most requests have no images, so this is found for each.
+    fn base(&self) -> String {
+        self.app.public_base(self.request)
     }
 
     /// The address of an image.
     pub(in crate::http::chat) fn preview(&self, id: AttachmentId) -> String {
-        self.key.preview(&self.base, id, self.now)
+        self.app.links().preview(&self.base(), id, self.now)
     }
 
     /// An attachment, with the address of its preview if it is an image.
@@ -38,8 +43,8 @@ impl<'a> Links<'a> {
 
     /// An attachment that was announced, with the address for its bytes.
     pub(super) fn announced(&self, stored: &StoredAttachment) -> Attachment {
-        let query = self.key.query(stored.id, LinkUse::Upload, self.now);
-        let url = format!("{}/api/chat/attachments/{}?{query}", self.base, stored.id);
+        let query = self.app.links().query(stored.id, LinkUse::Upload, self.now);
+        let url = format!("{}/api/chat/attachments/{}?{query}", self.base(), stored.id);
         let descriptor = UploadDescriptor { url, method: "PUT".to_owned(), headers: Map::new() };
         Attachment { upload_descriptor: Some(descriptor), ..self.attachment(stored) }
     }

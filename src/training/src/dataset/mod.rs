@@ -1,4 +1,7 @@
-//! The cases of a dataset: a list in a request, or lines of JSON.
+//! The cases of a dataset: a list in a request, lines of JSON, or CSV.
+
+mod csv;
+mod lines;
 
 use std::collections::BTreeMap;
 
@@ -7,12 +10,15 @@ use wire::FieldError;
 
 use crate::case::{Case, read_case};
 
-/// Most cases.
-const MOST: usize = 100_000;
-/// Problems after which reading ends: a wrong file has one in each line.
-const TOLD: usize = 100;
+pub use self::csv::read_csv;
+pub use self::lines::read_lines;
 
-/// Reads a list of cases, which stands at `pointer`; every problem is noted. `most`: the first ones alone.
+/// Most cases.
+const MAX_CASES: usize = 100_000;
+/// Problems after which reading ends: a wrong file has one in each line.
+const MAX_PROBLEMS: usize = 100;
+
+/// Reads a list of cases; `pointer` is the place of the list. Every problem is noted. `most`: the first ones alone.
 pub fn read_cases(
     list: &Value,
     pointer: &str,
@@ -23,7 +29,7 @@ pub fn read_cases(
         problems.push(FieldError::new(pointer, "type", "must be a list of cases"));
         return Vec::new();
     };
-    let mut cases = Cases::default();
+    let mut cases = Cases::new(problems);
     for (place, entry) in entries.iter().take(most.unwrap_or(usize::MAX)).enumerate() {
         if !cases.add(entry, format!("{pointer}/{place}"), problems) {
             break;
@@ -32,40 +38,34 @@ pub fn read_cases(
     cases.finish(pointer, problems)
 }
 
-/// Reads one case from each line that is not blank. Problems have the number of their line.
-pub fn read_lines(text: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
-    let mut cases = Cases::default();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let pointer = format!("/lines/{}", number + 1);
-        match serde_json::from_str::<Value>(line) {
-            Ok(entry) => {
-                if !cases.add(&entry, pointer, problems) {
-                    break;
-                }
-            }
-            Err(error) => problems.push(FieldError::new(pointer, "json", format!("is not JSON: {error}"))),
-        }
-        if problems.len() >= TOLD {
-            break;
-        }
-    }
-    cases.finish("", problems)
-}
-
-#[derive(Default)]
 struct Cases {
+    /// Problems that others have noted before.
+    noted: usize,
     read: Vec<Case>,
     /// Entries so far, those with problems included.
     entries: usize,
-    /// Where each id stands.
+    /// The pointer of each id.
     ids: BTreeMap<String, String>,
 }
 
 impl Cases {
+    fn new(problems: &[FieldError]) -> Self {
+        Self { noted: problems.len(), read: Vec::new(), entries: 0, ids: BTreeMap::new() }
+    }
+
+    /// Whether more are read after these problems.
+    fn reads_on(&self, problems: &[FieldError]) -> bool {
+        problems.len() < self.noted + MAX_PROBLEMS
+    }
+
     /// Returns false if no more are read.
     fn add(&mut self, entry: &Value, pointer: String, problems: &mut Vec<FieldError>) -> bool {
-        if self.entries >= MOST {
-            problems.push(FieldError::new(pointer, "size", format!("a dataset has at most {MOST} cases")));
+        if self.entries >= MAX_CASES {
+            problems.push(FieldError::new(
+                pointer,
+                "size",
+                format!("a dataset has at most {MAX_CASES} cases"),
+            ));
             return false;
         }
         let index = u32::try_from(self.entries).unwrap_or(u32::MAX);
@@ -82,15 +82,21 @@ impl Cases {
                 }
             }
         }
-        problems.len() < TOLD
+        self.reads_on(problems)
     }
 
     fn finish(self, pointer: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
-        if self.entries == 0 && problems.is_empty() {
+        if self.entries == 0 && problems.len() == self.noted {
             problems.push(FieldError::new(pointer, "dataset_empty", "needs at least one case"));
         }
         self.read
     }
+}
+
+/// `pointer code` of each problem.
+#[cfg(test)]
+fn named(problems: &[FieldError]) -> Vec<String> {
+    problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
 }
 
 #[cfg(test)]
@@ -98,10 +104,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    fn named(problems: &[FieldError]) -> Vec<String> {
-        problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
-    }
 
     #[test]
     fn cases_have_their_places_in_the_whole_list() {
@@ -127,21 +129,5 @@ mod tests {
             read_cases(&list, "/cases", None, &mut problems);
             assert_eq!(named(&problems), expected, "{list}");
         }
-    }
-
-    #[test]
-    fn each_line_is_a_case() {
-        let mut problems = Vec::new();
-        let cases =
-            read_lines("{\"inputs\": {}}\n\n  \r\n{\"id\": \"x\", \"inputs\": {}}\r\n", &mut problems);
-        assert_eq!((cases.len(), cases[1].index, problems.len()), (2, 1, 0));
-        read_lines("{\"inputs\": {}}\n{\n{\"inputs\": 1}", &mut problems);
-        assert_eq!(named(&problems), ["/lines/2 json", "/lines/3/inputs type"]);
-        problems.clear();
-        assert!(read_lines(&"x\n".repeat(1_000), &mut problems).is_empty());
-        assert_eq!(problems.len(), TOLD);
-        problems.clear();
-        read_lines("\n", &mut problems);
-        assert_eq!(named(&problems), [" dataset_empty"]);
     }
 }

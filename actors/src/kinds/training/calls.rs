@@ -1,0 +1,144 @@
+//! Calls of models on their way to rows, and back.
+
+use std::time::Duration;
+
+use kernel::Ids;
+use store::batch::TrainingCallRow;
+use store::{Store, StoreError, StoredCall};
+use training::calls::{Amount, CallKey, CallSink, CallUsage, RecordedCall, Role, UnansweredCall, dollars};
+use training::{read_reply, reply_json};
+use uuid::Uuid;
+
+use super::events::TrainingEvents;
+use crate::run::RunWriter;
+use crate::text::stored_json;
+
+/// Rows that one query reads.
+const PAGE: i64 = 1_000;
+
+/// The calls that earlier lives of a run have recorded.
+#[derive(Default)]
+pub(super) struct RecordedCalls {
+    pub(super) recorded: Vec<RecordedCall>,
+    pub(super) usage: CallUsage,
+}
+
+impl RecordedCalls {
+    pub(super) async fn read(run: Uuid, store: &Store) -> Result<Self, StoreError> {
+        let (mut all, mut after, mut used) = (Self::default(), Uuid::nil(), Amount::default());
+        loop {
+            let page = store.training_calls(run, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.id;
+            for row in page {
+                all.add(row, &mut used);
+            }
+        }
+        let usage = &mut all.usage;
+        (usage.input_tokens, usage.output_tokens) = (used.input_tokens, used.output_tokens);
+        usage.cost_usd = dollars(used.nanodollars);
+        Ok(all)
+    }
+
+    fn add(&mut self, row: StoredCall, sum: &mut Amount) {
+        let number = |number: i64| u64::try_from(number).unwrap_or_default();
+        let used = Amount {
+            calls: number(row.calls),
+            input_tokens: number(row.input_tokens),
+            output_tokens: number(row.output_tokens),
+            nanodollars: number(row.nanodollars),
+        };
+        *sum = sum.plus(&used);
+        let attempts = u32::try_from(row.attempts).unwrap_or_default();
+        let Some(role) = Role::from_name(&row.role) else { return };
+        let usage = &mut self.usage;
+        usage.llm_calls += u64::from(attempts);
+        usage.retries += u64::from(attempts.saturating_sub(1));
+        usage.estimated |= row.estimated;
+        let by_role = match role {
+            Role::Task => &mut usage.by_role.task,
+            Role::Judge => &mut usage.by_role.judge,
+            Role::Optimizer => &mut usage.by_role.optimizer,
+            Role::Embedding => &mut usage.by_role.embedding,
+        };
+        *by_role += u64::from(attempts);
+        let reply = row.reply.as_deref().and_then(|reply| stored_json(reply).ok()).and_then(read_reply);
+        let (Some(reply), Ok(key)) = (reply, <[u8; 32]>::try_from(row.key)) else { return };
+        self.recorded.push(RecordedCall {
+            key: CallKey(key),
+            role,
+            model: row.model,
+            reply,
+            used,
+            estimated: row.estimated,
+            attempts,
+            duration: Duration::from_millis(number(row.duration_ms)),
+        });
+    }
+}
+
+/// Hands calls over to the lanes.
+pub(super) struct Sink {
+    pub(super) run: Uuid,
+    pub(super) ids: Ids,
+    pub(super) writer: RunWriter<TrainingEvents>,
+}
+
+impl Sink {
+    fn row(&self, (key, role, model): (&CallKey, Role, &str), used: &Amount) -> Option<TrainingCallRow> {
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let id = match self.ids.uuid() {
+            Ok(id) => id,
+            Err(error) => {
+                tracing::error!(run = %self.run, %error, "a call of a model is not recorded");
+                return None;
+            }
+        };
+        Some(TrainingCallRow {
+            run_id: self.run,
+            id,
+            key: key.0,
+            role: role.as_str(),
+            model: model.to_owned(),
+            reply: None,
+            calls: number(used.calls),
+            input_tokens: number(used.input_tokens),
+            output_tokens: number(used.output_tokens),
+            nanodollars: number(used.nanodollars),
+            estimated: true,
+            attempts: 0,
+            duration_ms: 0,
+        })
+    }
+
+    fn hand_over(&self, row: TrainingCallRow) {
+        self.writer.change_and_flush(|events| events.call(row));
+    }
+}
+
+impl CallSink for Sink {
+    fn record(&self, call: &RecordedCall) {
+        let Some(row) = self.row((&call.key, call.role, &call.model), &call.used) else { return };
+        self.hand_over(TrainingCallRow {
+            reply: Some(reply_json(&call.reply).to_string()),
+            estimated: call.estimated,
+            attempts: i32::try_from(call.attempts).unwrap_or(i32::MAX),
+            duration_ms: millis(call.duration),
+            ..row
+        });
+    }
+
+    fn record_unanswered(&self, call: &UnansweredCall) {
+        let Some(row) = self.row((&call.key, call.role, &call.model), &call.used) else { return };
+        self.hand_over(TrainingCallRow {
+            estimated: call.estimated,
+            attempts: i32::try_from(call.attempts).unwrap_or(i32::MAX),
+            duration_ms: millis(call.duration),
+            ..row
+        });
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

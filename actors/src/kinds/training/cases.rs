@@ -1,0 +1,272 @@
+//! Executes one case, judges it, and stores the result together with its event.
+
+use std::sync::Arc;
+
+use engine::Activity;
+use engine::ports::{Nowhere, Ports};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use store::batch::TrainingCaseRow;
+use training::calls::{Role, Spent, dollars};
+use training::evaluators::Verdict;
+use training::optimize::{Candidate, JudgedRun, Phase, Round, Stop};
+use training::{
+    Aggregate, CaseBench, CaseContext, CaseError, CaseRun, StoredResult, case_score, judge, run_case,
+};
+use wire::{CaseProblem, CaseProgress, EvaluationVerdict, TrainingEvent, TrainingKind, TrainingProgress};
+
+use super::events::TrainingEvents;
+use super::halt::Interruption;
+use super::lab::ActorLab;
+use super::session::read_result;
+use crate::run::{Adapters, Reach};
+use crate::text::json as text_of;
+
+/// Bytes of the largest output that stands in an event.
+const LARGEST_OUTPUT: usize = 64 << 10;
+/// Bytes of the longest text of an evaluator in an event.
+const LONGEST_REASON: usize = 2 << 10;
+/// Reused results that are announced in one commit.
+const ANNOUNCED: usize = 20;
+
+impl ActorLab<'_> {
+    /// What a case needs from outside. Its journal and its output are its own.
+    pub(super) async fn with_ports<R>(&self, work: impl AsyncFnOnce(Ports<'_>) -> R) -> R {
+        let session = self.session;
+        let reach = Reach {
+            run: session.run,
+            workspace: session.workspace,
+            workflow: session.workflow,
+            thread: None,
+            account: None,
+            shows_items: false,
+        };
+        let adapters = Adapters::of(reach, &session.ports);
+        let activity = Activity::default();
+        let ports = adapters.ports(&session.ports, &Nowhere, &Nowhere, &activity);
+        let pinned = session.decided.pins.over(ports.workflows);
+        work(Ports { workflows: &pinned, ..ports }).await
+    }
+
+    /// Executes a case once with a config, and stores the result. Ends after the commit.
+    pub(super) async fn case(
+        &self,
+        (candidate, config): (&Candidate, &Map<String, Value>),
+        place: usize,
+        sample: u32,
+        round: Round,
+    ) -> Result<JudgedRun, Stop> {
+        let session = self.session;
+        let Some(case) = session.cases.get(place) else { return Err(Stop::Lost) };
+        let name = format!("{}-{}", candidate.number, case.index);
+        let spent: Arc<Mutex<Spent>> = Arc::default();
+        let scope = session.calls.scope(Role::Task, sample, name.clone()).counted_in(&spent);
+        let done = self
+            .with_ports(async |ports| {
+                let plan = &session.version.plan;
+                let run = run_case((plan, config), case, &session.case_settings, &scope, ports).await;
+                let bench = CaseBench {
+                    calls: &session.calls,
+                    settings: &session.case_settings,
+                    ports,
+                    sample,
+                    name: &name,
+                    model: &session.decided.judge_model,
+                    spent: &spent,
+                };
+                let used = spent.lock().used;
+                let context = CaseContext {
+                    split: session.split_of.get(place).copied(),
+                    epoch: session.optimizer.is_some().then_some(round.epoch),
+                    // Without a price nothing is known of the cost.
+                    cost: (used.calls == 0 || used.nanodollars > 0).then(|| dollars(used.nanodollars)),
+                };
+                let verdicts = judge(&session.evaluators, case, &run, context, &bench).await?;
+                Some((run, verdicts))
+            })
+            .await;
+        if session.calls.is_refused() {
+            return Err(self.interrupt(Interruption::RateLimited));
+        }
+        let Some((run, verdicts)) = done else { return Err(Stop::Budget) };
+        let spent = *spent.lock();
+        self.progress.lock().used(&spent.used);
+        if run.error.as_ref().is_some_and(CaseError::is_infrastructure) {
+            let reason = run.error.as_ref().map(CaseError::message).unwrap_or_default();
+            self.warn(
+                "endpoint_failing",
+                &format!("cases fail because of the service or an endpoint: {reason}"),
+            )
+            .await?;
+        }
+        self.store((candidate.number, place, sample), round, (&run, &verdicts), spent).await?;
+        Ok(JudgedRun { run: Arc::new(run), verdicts })
+    }
+
+    /// Commits a result with its event.
+    async fn store(
+        &self,
+        (candidate, place, sample): (u32, usize, u32),
+        round: Round,
+        (run, verdicts): (&CaseRun, &[Verdict]),
+        spent: Spent,
+    ) -> Result<(), Stop> {
+        let session = self.session;
+        let aggregate = session
+            .optimizer
+            .as_ref()
+            .map_or(Aggregate::default(), |optimizer| optimizer.objective.aggregate);
+        let scored = case_score(&session.evaluators, verdicts, aggregate);
+        let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+        let result = StoredResult::of(run, verdicts.to_vec(), spent);
+        let row = TrainingCaseRow {
+            run_id: session.run,
+            candidate: number(candidate),
+            case_index: i32::try_from(place).unwrap_or(i32::MAX),
+            sample: number(sample),
+            phase: round.phase.as_str(),
+            split: session.split_of.get(place).copied(),
+            epoch: number(round.epoch),
+            score: scored.score,
+            passed: scored.passed,
+            answered: i32::try_from(spent.answered).unwrap_or(i32::MAX),
+            result: text_of(&result),
+        };
+        let usage = session.usage();
+        let (progress, state) = {
+            let now = self.now();
+            let mut progress = self.progress.lock();
+            progress.executed(candidate, round.phase, scored.score);
+            let left = (session.calls.budget_left(), session.settings.max_active);
+            let shown = progress.shown(now, &usage, left);
+            let is_due = progress.is_due(now);
+            let state = is_due.then(|| progress.state(now, session.ports.writer, (shown.clone(), usage)));
+            (shown, state)
+        };
+        let event = self.progress_event((candidate, place, sample), round, &result, (progress, false));
+        self.commit(|events: &mut TrainingEvents| {
+            events.case(row);
+            events.event(event);
+            // Whatever becomes of this life, the row is on its way before all later ones.
+            self.stored_now(candidate, place, sample);
+            if let Some(state) = state {
+                events.state(text_of(&state));
+            }
+        })
+        .await
+    }
+
+    fn progress_event(
+        &self,
+        (candidate, place, sample): (u32, usize, u32),
+        round: Round,
+        result: &StoredResult,
+        (progress, cached): (TrainingProgress, bool),
+    ) -> TrainingEvent {
+        let session = self.session;
+        let case = session.cases.get(place);
+        let is_training = session.decided.kind == TrainingKind::Training;
+        let shown_case = CaseProgress {
+            case_index: u32::try_from(place).unwrap_or(u32::MAX),
+            case_id: case.map(|case| case.id.clone()).unwrap_or_default(),
+            epoch: is_training.then_some(round.epoch),
+            // All cases of an evaluation score.
+            split: Some(session.split_of.get(place).copied().unwrap_or(Phase::Val.as_str()).to_owned()),
+            phase: Some(round.phase.as_str().to_owned()),
+            candidate_id: is_training.then_some(candidate),
+            sample,
+            inputs: case
+                .map(|case| case.inputs(&session.case_settings.inputs))
+                .and_then(shown)
+                .unwrap_or_default(),
+            output: shown(result.output.clone()).unwrap_or_default(),
+            evaluations: evaluations(
+                session.evaluators.iter().map(|it| it.id.as_str()),
+                &result.verdicts,
+                LONGEST_REASON,
+            ),
+            metadata: case
+                .map(|case| case.metadata.clone())
+                .and_then(shown)
+                .map(Value::Object)
+                .unwrap_or_default(),
+            duration_ms: result.duration_ns / 1_000_000,
+            error: result
+                .error
+                .as_ref()
+                .map(|error| CaseProblem { code: error.code.clone(), message: error.message.clone() }),
+            cached,
+            progress,
+        };
+        match session.decided.kind {
+            TrainingKind::Training => TrainingEvent::TrainingProgress(Box::new(shown_case)),
+            TrainingKind::Evaluation => TrainingEvent::EvaluationProgress(Box::new(shown_case)),
+        }
+    }
+
+    /// Announces that earlier results are used again, once for each candidate and epoch.
+    pub(super) async fn announce(
+        &self,
+        candidate: &Candidate,
+        places: &[usize],
+        round: Round,
+    ) -> Result<(), Stop> {
+        let session = self.session;
+        let number = i32::try_from(candidate.number).unwrap_or(i32::MAX);
+        let samples = round.first_sample..round.first_sample.saturating_add(session.settings.repeats);
+        for (part, places) in places.chunks(ANNOUNCED).enumerate() {
+            let mark = format!("reused {} {} {part}", round.epoch, candidate.number);
+            if self.marks.lock().contains(&mark) {
+                continue;
+            }
+            let cases: Vec<i32> =
+                places.iter().map(|place| i32::try_from(*place).unwrap_or(i32::MAX)).collect();
+            let read = || session.ports.store.case_results(session.run, number, &cases);
+            let mut rows = session.writer.ask("results of cases", read).await;
+            rows.sort_by_key(|row| (row.case_index, row.sample));
+            let usage = session.usage();
+            let left = (session.calls.budget_left(), session.settings.max_active);
+            let shown = self.progress.lock().shown(self.now(), &usage, left);
+            let mut events = Vec::new();
+            for row in rows {
+                let (Ok(place), Ok(sample)) = (usize::try_from(row.case_index), u32::try_from(row.sample))
+                else {
+                    continue;
+                };
+                let result = read_result(&row.result).filter(|_| samples.contains(&sample));
+                let key = (candidate.number, place, sample);
+                let event =
+                    |result: StoredResult| self.progress_event(key, round, &result, (shown.clone(), true));
+                events.extend(result.map(event));
+            }
+            self.once(mark, |into| events.into_iter().for_each(|event| into.event(event))).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A value of a case as an event shows it; `None` if it is too large.
+fn shown<T: serde::Serialize>(value: T) -> Option<T> {
+    (text_of(&value).len() <= LARGEST_OUTPUT).then_some(value)
+}
+
+/// The verdicts by the ids of their evaluators, their texts at most `longest` bytes.
+pub(super) fn evaluations<'e>(
+    ids: impl Iterator<Item = &'e str>,
+    verdicts: &[Verdict],
+    longest: usize,
+) -> Map<String, Value> {
+    let cut = |text: Option<String>| {
+        text.map(|mut text| {
+            text.truncate(text.floor_char_boundary(longest));
+            text
+        })
+    };
+    let shown = |(id, verdict): (&str, &Verdict)| {
+        let Verdict { score, passed, reason, feedback, skip, error, .. } = verdict.clone();
+        let verdict =
+            EvaluationVerdict { score, passed, reason: cut(reason.or(feedback)), skip, error: cut(error) };
+        (id.to_owned(), json!(verdict))
+    };
+    ids.zip(verdicts).map(shown).collect()
+}

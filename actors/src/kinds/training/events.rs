@@ -1,0 +1,117 @@
+//! The events of trainings and evaluations, and the rows that are committed with them. Pure but for time.
+
+use std::sync::Arc;
+
+use engine::ports::ImmediateEvent;
+use kernel::Clock;
+use store::batch::{
+    Batch, TrainingCallRow, TrainingCandidateRow, TrainingCaseRow, TrainingMarkRow, TrainingStateRow,
+};
+use uuid::Uuid;
+use wire::{TrainingEvent, TrainingFrame, TrainingResult};
+
+use crate::run::{EventWriter, Frames, Urgency};
+use crate::text::timestamp;
+
+/// Always the `node` of these events.
+const NODE: &str = "trainer";
+
+/// Collects events and rows until they are handed over together.
+pub(crate) struct TrainingEvents {
+    run: Uuid,
+    clock: Arc<dyn Clock>,
+    events: Vec<(TrainingEvent, String)>,
+    rows: Batch,
+    /// The result, which comes right before the end.
+    result: Option<TrainingEvent>,
+    /// What a run that is cut off has found so far.
+    so_far: Option<Box<TrainingResult>>,
+    /// Nothing follows.
+    is_over: bool,
+}
+
+impl TrainingEvents {
+    pub(super) fn new(run: Uuid, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            run,
+            clock,
+            events: Vec::new(),
+            rows: Batch::default(),
+            result: None,
+            so_far: None,
+            is_over: false,
+        }
+    }
+
+    pub(super) fn event(&mut self, event: TrainingEvent) {
+        if !self.is_over {
+            self.events.push((event, timestamp(self.clock.now())));
+        }
+    }
+
+    /// Notes what the run has done once, so that a resumed run does not do it again.
+    pub(super) fn mark(&mut self, mark: String) {
+        self.rows.training_marks.push(TrainingMarkRow { run_id: self.run, mark });
+    }
+
+    pub(super) fn call(&mut self, row: TrainingCallRow) {
+        self.rows.training_calls.push(row);
+    }
+
+    pub(super) fn case(&mut self, row: TrainingCaseRow) {
+        self.rows.training_cases.push(row);
+    }
+
+    pub(super) fn candidate(&mut self, row: TrainingCandidateRow) {
+        self.rows.training_candidates.push(row);
+    }
+
+    /// How far the run has got.
+    pub(super) fn state(&mut self, state: String) {
+        self.rows.training_states.push(TrainingStateRow { run_id: self.run, state });
+    }
+
+    pub(super) fn result(&mut self, event: TrainingEvent) {
+        self.result = Some(event);
+    }
+
+    pub(super) fn so_far(&mut self, result: TrainingResult) {
+        self.so_far = Some(Box::new(result));
+    }
+
+    /// The result before the last event. Of a training that is cut off: what it has found so far.
+    pub(super) fn take_result(&mut self, is_cut: bool) -> Option<TrainingEvent> {
+        let so_far = self.so_far.take().filter(|_| is_cut).map(TrainingEvent::TrainingResult);
+        self.result.take().or(so_far)
+    }
+
+    /// The last event.
+    pub(super) fn last(&mut self, event: TrainingEvent) {
+        self.event(event);
+        self.is_over = true;
+    }
+}
+
+/// Nodes of cases say nothing to readers.
+impl EventWriter for TrainingEvents {
+    fn text(&mut self, _node: &str, _piece: &str) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn new_message(&mut self) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn immediate(&mut self, _event: ImmediateEvent) -> Urgency {
+        Urgency::Whenever
+    }
+
+    fn write(&mut self, frames: &mut Frames, batch: &mut Batch) {
+        batch.append(std::mem::take(&mut self.rows));
+        for (happened, at) in self.events.drain(..) {
+            let event = happened.kind().to_owned();
+            let (node, run_id, seq) = (NODE.to_owned(), self.run.to_string(), frames.next_seq());
+            frames.push(&TrainingFrame { happened, node, event, run_id, seq, at });
+        }
+    }
+}

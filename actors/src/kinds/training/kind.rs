@@ -1,0 +1,296 @@
+//! Trainings and evaluations as a kind of run.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use engine::{RunError, RunInfo, RunInput};
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use store::{LeftRun, RunState, StoreError, StoredRun};
+use tokio_util::sync::CancellationToken;
+use training::calls::Endpoints;
+use uuid::Uuid;
+use wire::{ErrorCode, RunProblem, TrainingEvent, TrainingKind, TrainingStarted};
+
+use super::decided::Decided;
+use super::events::TrainingEvents;
+use super::halt::{Interruption, Pauses};
+use super::session::StoredStart;
+use super::slots::{Slot, Slots};
+use super::start::Options;
+use super::state::State;
+use super::work::TrainingWork;
+use crate::kinds;
+use crate::plans::LoadedVersion;
+use crate::run::drive::{ended_with, succeeded};
+use crate::run::kind::{Kind, KindRow, Outcome, Progress, Run};
+use crate::run::{End, RunPorts, RunWriter, life, whole};
+use crate::text::{json as text_of, stored_json};
+
+/// The mark of the first event.
+const STARTED: &str = "started";
+
+/// Trainings and evaluations.
+pub(crate) struct TrainingRuns {
+    pub(super) slots: Slots,
+    pub(super) endpoints: Endpoints,
+    pub(super) pauses: Pauses,
+}
+
+impl TrainingRuns {
+    /// `places`: runs that may execute at the same time.
+    pub(crate) fn new(places: usize) -> Self {
+        Self { slots: Slots::new(places), endpoints: Endpoints::default(), pauses: Pauses::default() }
+    }
+
+    /// The pauses of runs of this process.
+    pub(crate) fn pauses(&self) -> Pauses {
+        self.pauses.clone()
+    }
+}
+
+/// What a run has beside what every run has.
+pub(crate) struct Own {
+    config: Map<String, Value>,
+    accepted_at: DateTime<Utc>,
+    /// Held while it executes.
+    slot: Mutex<Option<Slot>>,
+}
+
+impl Own {
+    pub(super) fn new(config: Map<String, Value>, accepted_at: DateTime<Utc>) -> Self {
+        Self { config, accepted_at, slot: Mutex::default() }
+    }
+}
+
+/// What a run says when it starts to execute.
+pub(crate) struct Opening {
+    /// Of the first life.
+    started: Option<Box<(Decided, Vec<u8>)>>,
+    /// Why a later one executes.
+    resumed: &'static str,
+}
+
+impl Kind for TrainingRuns {
+    type Own = Own;
+    type Told = BTreeSet<String>;
+    type Events = TrainingEvents;
+    type Work = TrainingWork;
+    type Opening = Opening;
+
+    const ROW: KindRow = kinds::TRAINING;
+
+    fn own(&self, left: &LeftRun) -> Result<Own, String> {
+        let options = left.run.options.as_deref().map(stored_json).transpose();
+        let options = options.and_then(|options| options.map(serde_json::from_value::<Options>).transpose());
+        let options = options.map_err(|error| format!("the options of a training: {error}"))?;
+        Ok(Own::new(options.unwrap_or_default().config, left.run.created_at))
+    }
+
+    fn fresh(&self, _run: &Run<Self>) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
+    async fn told(
+        &self,
+        run: &Run<Self>,
+        _stopping: bool,
+        ports: &RunPorts,
+    ) -> Result<(u64, BTreeSet<String>), StoreError> {
+        let marks = ports.store.marks_of_run(run.id).await?.into_iter().collect();
+        Ok((ports.store.last_seq(run.stream).await?, marks))
+    }
+
+    async fn may_start(
+        &self,
+        run: &Run<Self>,
+        ports: &RunPorts,
+        stop: &CancellationToken,
+    ) -> Result<bool, StoreError> {
+        let pause = self.pauses.of(run.id);
+        if ports.store.pause_requested(run.id).await? {
+            return Ok(true);
+        }
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = pause.cancelled() => {}
+            slot = self.slots.take(run.workspace, run.id) => *run.own.slot.lock() = Some(slot),
+        }
+        Ok(true)
+    }
+
+    async fn input(
+        &self,
+        run: &Run<Self>,
+        _version: &LoadedVersion,
+        marks: &BTreeSet<String>,
+        ports: &RunPorts,
+    ) -> Result<Option<(TrainingWork, Opening)>, StoreError> {
+        // The rest is read by the run itself, once it executes.
+        let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of a training cannot be read"));
+        let training = ports.store.training(run.id).await?.ok_or_else(|| corrupt("the row"))?;
+        let decided: Decided = serde_json::from_str(&training.start).map_err(|_| corrupt("the start"))?;
+        let state = State::stored(training.state.as_deref());
+        let is_first = !marks.contains(STARTED);
+        let started = is_first.then(|| Box::new((decided.clone(), training.fingerprint.clone())));
+        let opening = Opening { started, resumed: resumed(&run.progress, &state, ports.writer) };
+        let work = TrainingWork {
+            stored: StoredStart { training, decided, state },
+            marks: marks.clone(),
+            inputs: run.inputs.clone(),
+            config: run.own.config.clone(),
+            accepted_at: run.own.accepted_at,
+            endpoints: self.endpoints.clone(),
+            pauses: self.pauses.clone(),
+        };
+        Ok(Some((work, opening)))
+    }
+
+    fn events(&self, run: &Run<Self>, _marks: BTreeSet<String>, ports: &RunPorts) -> TrainingEvents {
+        TrainingEvents::new(run.id, Arc::clone(&ports.clock))
+    }
+
+    fn open(
+        &self,
+        run: &Run<Self>,
+        version: &LoadedVersion,
+        opening: Opening,
+        stopping: bool,
+        writer: &RunWriter<TrainingEvents>,
+        _ports: &RunPorts,
+    ) {
+        let Opening { started, resumed } = opening;
+        writer.with(|events| match started {
+            Some(started) => {
+                let (decided, fingerprint) = *started;
+                events.event(TrainingEvent::RunStarted {
+                    workflow_id: run.workflow.to_string(),
+                    version: version.number,
+                    resumed: false,
+                });
+                tell_start(events, decided, &fingerprint, version.number);
+                events.mark(STARTED.to_owned());
+            }
+            None if stopping => {}
+            None => events.event(TrainingEvent::TrainingResumed { reason: resumed.to_owned() }),
+        });
+    }
+
+    async fn parked(&self, run: &Run<Self>, ports: &RunPorts) {
+        // The pause may have been taken back while the run was being parked.
+        match ports.store.wake_unless_paused(run.id).await {
+            Ok(true) => ports.wakeups.queue(),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(run = %run.id, %error, "failed to check a pause; retrying within the hour")
+            }
+        }
+    }
+
+    fn pause(&self, run: Uuid) {
+        self.pauses.request(run);
+    }
+
+    fn ended(events: &mut TrainingEvents, outcome: Outcome) -> End {
+        match outcome {
+            Outcome::Succeeded(output) => {
+                if let Some(result) = events.take_result(false) {
+                    events.event(result);
+                }
+                let end = succeeded(&output);
+                events.last(TrainingEvent::RunCompleted { output });
+                end
+            }
+            Outcome::Failed(error) => {
+                events.last(TrainingEvent::RunFailed { error: problem(&error) });
+                ended_with(RunState::Failed, &error)
+            }
+            Outcome::Stopped | Outcome::Abandoned => {
+                let error = whole(ErrorCode::RunCancelled);
+                let result = events.take_result(true);
+                let output = result.as_ref().and_then(output_of);
+                if let Some(result) = result {
+                    events.event(result);
+                }
+                events.last(TrainingEvent::RunCancelled { error: problem(&error) });
+                End { output, ..ended_with(RunState::Cancelled, &error) }
+            }
+        }
+    }
+
+    async fn past_input(
+        &self,
+        stored: &StoredRun,
+        inputs: Value,
+        version: &Arc<LoadedVersion>,
+        _ports: &RunPorts,
+    ) -> Result<RunInput, StoreError> {
+        // Its cases have traces of their own.
+        Ok(RunInput {
+            inputs,
+            messages: Vec::new(),
+            config: (*version.config).clone(),
+            run: RunInfo {
+                id: stored.id.to_string(),
+                workflow_id: stored.workflow_id.to_string(),
+                thread_id: None,
+                trigger: stored.trigger.clone(),
+            },
+            lives: vec![life(1, stored.id)],
+            deadline: None,
+            patch: None,
+        })
+    }
+}
+
+/// Why a run executes again.
+fn resumed(progress: &Progress, state: &State, writer: Uuid) -> &'static str {
+    match progress {
+        // Before its first case no instance has stored its name.
+        Progress::Recovered { interrupted: true, .. } if state.owner == writer || state.owner.is_nil() => {
+            "restart"
+        }
+        Progress::Recovered { interrupted: true, .. } => "takeover",
+        _ if state.refused_since.is_some() => Interruption::RateLimited.as_str(),
+        _ => Interruption::Pause.as_str(),
+    }
+}
+
+/// What a run does, and what its author should know.
+fn tell_start(events: &mut TrainingEvents, decided: Decided, fingerprint: &[u8], version: Option<i32>) {
+    let Decided { kind, optimizer, splits, trainable, pins, estimate, warnings, resumed_from, .. } = decided;
+    if kind == TrainingKind::Training {
+        events.event(TrainingEvent::TrainingStarted(Box::new(TrainingStarted {
+            optimizer,
+            splits: splits.unwrap_or_default(),
+            dataset_fingerprint: hex::encode(fingerprint),
+            trainable_prompts: trainable,
+            pins: serde_json::to_value(pins).unwrap_or_default(),
+            version,
+            estimate,
+            resumed_from,
+        })));
+    }
+    for warning in warnings {
+        events.event(TrainingEvent::TrainingWarning { code: warning.code, message: warning.message });
+    }
+}
+
+/// The output of a run that was cancelled: its result so far.
+fn output_of(result: &TrainingEvent) -> Option<String> {
+    match result {
+        TrainingEvent::TrainingResult(result) => Some(text_of(result)),
+        TrainingEvent::EvaluationResult(result) => Some(text_of(result)),
+        _ => None,
+    }
+}
+
+fn problem(error: &RunError) -> RunProblem {
+    RunProblem {
+        code: error.code.as_str().to_owned(),
+        message: error.message.clone(),
+        node: error.node.clone(),
+    }
+}

@@ -1,0 +1,203 @@
+//! Trainings and evaluations: started, controlled, read. A run executes a search over cases, which are executions of the engine with
+//! journals in memory; everything that a later life of the run needs is a row.
+
+mod calls;
+mod cases;
+mod decided;
+mod events;
+mod halt;
+mod kind;
+mod lab;
+mod limits;
+mod prepare;
+mod progress;
+mod publish;
+mod reads;
+mod records;
+mod result;
+mod session;
+mod slots;
+mod start;
+mod state;
+mod work;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::{DatasetOfRun, StoreError};
+use uuid::Uuid;
+
+use crate::kinds::workflow::{IdempotencyKey, RunStartError};
+use crate::run::RunPorts;
+use crate::run::actor::RunActors;
+use crate::run::cancel::Cancel;
+use crate::run::kind::Accepted;
+use crate::run::start::{Claimed, RunIds, Starts};
+pub(crate) use halt::Pauses;
+pub(crate) use kind::TrainingRuns;
+pub use prepare::{Prepared, Refused, Wanted};
+pub use reads::CasesPage;
+pub use records::checkpoint_record;
+
+/// How long a pause waits for its effect before it returns.
+const PAUSE_WAIT: Duration = Duration::from_secs(12);
+/// Interval of the polls meanwhile.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A run that was started, now or by an earlier request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartedTraining {
+    /// The run.
+    pub run: Uuid,
+    /// Whether an earlier request started it.
+    pub replayed: bool,
+}
+
+/// By which a repeated request finds its run.
+#[derive(Debug, Clone)]
+pub struct TrainingKey {
+    /// The request's `Idempotency-Key`, if it has one.
+    pub key: Option<IdempotencyKey>,
+    /// The id that the client has chosen for the run, if it has.
+    pub run: Option<Uuid>,
+    /// SHA-256 of the request.
+    pub digest: Vec<u8>,
+}
+
+/// Starts, controls and reads trainings and evaluations. Cheap to clone.
+#[derive(Clone)]
+pub struct Trainings {
+    pub(crate) ports: RunPorts,
+    pub(crate) actors: RunActors<TrainingRuns>,
+    pub(crate) pauses: Pauses,
+    pub(crate) starts: Starts,
+    pub(crate) cancel: Cancel,
+}
+
+impl Trainings {
+    /// Reads, checks and decides everything before the first call; stores nothing.
+    ///
+    /// # Errors
+    /// [`Refused`] with every problem of the request.
+    pub async fn prepare(&self, wanted: Wanted) -> Result<Prepared, Refused> {
+        prepare::prepare(&self.ports, wanted).await
+    }
+
+    /// The run that an earlier request with this key or id has started.
+    ///
+    /// # Errors
+    /// [`RunStartError::KeyReused`] if that was another request.
+    pub async fn started(&self, key: &TrainingKey) -> Result<Option<StartedTraining>, RunStartError> {
+        let replayed = |run| Some(StartedTraining { run, replayed: true });
+        if let Some(run) = key.run {
+            let store = &self.ports.store;
+            let Some(stored) = store.training(run).await? else {
+                // The id may be that of a run or of a stream of any other kind.
+                let is_taken = store.run(run).await?.is_some() || store.stream(run).await?.is_some();
+                return if is_taken { Err(RunStartError::KeyReused) } else { Ok(None) };
+            };
+            return if stored.digest == key.digest {
+                Ok(replayed(run))
+            } else {
+                Err(RunStartError::KeyReused)
+            };
+        }
+        match &key.key {
+            Some(key) => Ok(self.starts.started::<RunIds>(key).await?.and_then(|ids| replayed(ids.run))),
+            None => Ok(None),
+        }
+    }
+
+    /// Stores a run's start. Once this returns, it executes whatever becomes of the caller.
+    ///
+    /// # Errors
+    /// [`RunStartError`].
+    pub async fn start(
+        &self,
+        prepared: Prepared,
+        key: TrainingKey,
+    ) -> Result<StartedTraining, RunStartError> {
+        let claimed = match key.run {
+            Some(run) => {
+                let run = RunIds { run };
+                self.starts.claim_id(prepared.workspace, run, "trainings", &key.digest).await?
+            }
+            None => {
+                let token = self.starts.admit::<RunIds>(prepared.workspace, key.key.as_ref()).await?;
+                let ids = RunIds { run: token.run() };
+                self.starts.claim(key.key.as_ref(), ids, token).await?
+            }
+        };
+        let (ids, claim) = match claimed {
+            Claimed::Start(ids, claim) => (ids, claim),
+            Claimed::Started(known) => return Ok(StartedTraining { run: known.run, replayed: true }),
+        };
+        let cases = DatasetOfRun {
+            run: ids.run,
+            workspace: prepared.workspace,
+            workflow: prepared.version.workflow,
+            fingerprint: &prepared.fingerprint,
+            cases: &prepared.cases,
+        };
+        if let Err(error) = self.ports.store.store_cases_of_run(&cases).await {
+            claim.released();
+            return Err(error.into());
+        }
+        let (rows, run) = start::rows(prepared, ids.run, key.digest, self.ports.clock.now());
+        let actors = self.actors.clone();
+        let accept = move |token| actors.accept(Accepted { run: Arc::new(run), token, stop: false });
+        self.starts.commit(claim, rows, accept).await?;
+        Ok(StartedTraining { run: ids.run, replayed: false })
+    }
+
+    /// Stores that a run shall end, and waits for its end for a moment.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn cancel(&self, run: Uuid) -> Result<(), StoreError> {
+        self.cancel.cancel(run).await.map(drop)
+    }
+
+    /// Stores that a run shall pause, and waits for that for a moment. One that has ended stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn pause(&self, run: Uuid) -> Result<(), StoreError> {
+        self.ports.store.request_pause(run).await?;
+        let paused = async {
+            loop {
+                // A run is stored a moment before its actor exists.
+                self.pauses.request(run);
+                let found = self.ports.store.run(run).await?;
+                let is_over = |run: store::StoredRun| {
+                    run.status.is_terminal() || run.status == store::RunState::Waiting
+                };
+                // The pause may have been taken back meanwhile.
+                if found.is_none_or(is_over) || !self.ports.store.pause_requested(run).await? {
+                    return Ok(());
+                }
+                self.ports.clock.sleep(POLL_INTERVAL).await;
+            }
+        };
+        kernel::timeout(&*self.ports.clock, PAUSE_WAIT, paused).await.unwrap_or(Ok(()))
+    }
+
+    /// Takes a pause back, and waits until the run has left the queue.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn resume(&self, run: Uuid) -> Result<(), StoreError> {
+        let resumed = async {
+            loop {
+                // Again: the run may be parked at this moment.
+                self.ports.store.request_resume(run).await?;
+                self.ports.wakeups.queue();
+                if !self.ports.store.is_parked(run).await? {
+                    return Ok(());
+                }
+                self.ports.clock.sleep(POLL_INTERVAL).await;
+            }
+        };
+        kernel::timeout(&*self.ports.clock, PAUSE_WAIT, resumed).await.unwrap_or(Ok(()))
+    }
+}

@@ -1,0 +1,382 @@
+//! Everything that is read, checked and decided before a run is stored.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use engine::{digest, references, runnable_config};
+use ring::digest::{Context, SHA256};
+use serde_json::{Map, Value, json};
+use store::{NewCase, StoreError, StoredCheckpoint, WorkflowRef};
+use training::request::{
+    DatasetSource, Optimizer, OptimizerName, Resume, RunSettings, Workload, read_evaluation, read_training,
+};
+use training::{
+    Case, FoundVersion, Splits, Start, TestEstimate, TrainablePrompt, Versions, Warning, optimizer_problem,
+    resolve, split,
+};
+use uuid::Uuid;
+use wire::{FieldError, SplitRecord, TrainingKind, TrainingNotice, TrainingPlan};
+
+use super::decided::Decided;
+use super::limits::{check_available, check_sizes};
+use crate::plans::LoadedVersion;
+use crate::run::{RunPorts, overlaid};
+use crate::text::stored_json;
+
+/// A training or an evaluation that a request asks for.
+pub struct Wanted {
+    /// The workspace of the workflow.
+    pub workspace: Uuid,
+    /// The version to execute.
+    pub version: Arc<LoadedVersion>,
+    /// Whether the request has brought the graph of the version.
+    pub has_graph: bool,
+    /// What it does.
+    pub kind: TrainingKind,
+    /// The object `training` or `evaluation`.
+    pub request: Value,
+    /// Inputs under those of each case.
+    pub inputs: Map<String, Value>,
+    /// Laid over the version's runnable config.
+    pub config: Map<String, Value>,
+}
+
+/// A run was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// What is wrong with the request; nothing was stored and no model was called.
+    #[error("the request is wrong")]
+    Invalid(Vec<FieldError>),
+    /// The database did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A run that can be started.
+pub struct Prepared {
+    pub(super) workspace: Uuid,
+    pub(super) version: Arc<LoadedVersion>,
+    pub(super) inputs: Map<String, Value>,
+    pub(super) config: Map<String, Value>,
+    /// The request without its cases.
+    pub(super) request: Value,
+    pub(super) decided: Decided,
+    pub(super) cases: Vec<NewCase>,
+    pub(super) fingerprint: Vec<u8>,
+    pub(super) judges: Vec<u8>,
+}
+
+impl Prepared {
+    /// What the run would do.
+    #[must_use]
+    pub fn plan(&self) -> TrainingPlan {
+        let Decided { kind, optimizer, splits, trainable, pins, estimate, warnings, .. } = &self.decided;
+        TrainingPlan {
+            kind: *kind,
+            version: self.version.number,
+            estimate: estimate.clone(),
+            trainable_prompts: trainable.clone(),
+            splits: splits.clone(),
+            pins: json!(pins),
+            optimizer: optimizer.clone(),
+            warnings: warnings.clone(),
+        }
+    }
+}
+
+/// What a request says, read.
+struct Read {
+    workload: Workload,
+    optimizer: Option<Optimizer>,
+    settings: RunSettings,
+}
+
+impl Read {
+    fn of(wanted: &Wanted, at: &str, problems: &mut Vec<FieldError>) -> Option<Self> {
+        match wanted.kind {
+            TrainingKind::Training => {
+                let read = read_training(&wanted.request, at, problems)?;
+                let settings = read.optimizer.settings.clone();
+                Some(Self { workload: read.workload, optimizer: Some(read.optimizer), settings })
+            }
+            TrainingKind::Evaluation => {
+                let read = read_evaluation(&wanted.request, at, problems)?;
+                Some(Self { workload: read.workload, optimizer: None, settings: read.settings })
+            }
+        }
+    }
+}
+
+/// Reads, checks and decides everything; no model is called.
+pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared, Refused> {
+    let at = format!("/{}", wanted.kind.as_str());
+    let mut problems = runnable_config::check(&wanted.config);
+    check_sizes(&wanted.request, (&wanted.inputs, &wanted.config), &at, &mut problems);
+    let read = Read::of(&wanted, &at, &mut problems);
+    // Checks of what is wrong already would only say more about the same.
+    let Some(mut read) = read.filter(|_| problems.is_empty()) else { return Err(Refused::Invalid(problems)) };
+    let cases = take_cases(&mut read.workload, &at, &mut problems);
+    let mut config = wanted.config.clone();
+    let resumed = match read.optimizer.as_ref().and_then(|optimizer| optimizer.resume.as_ref()) {
+        Some(resume) => match resumed_prompts(ports, wanted.version.workflow, resume).await? {
+            Some(prompts) => Some(prompts),
+            None => {
+                let message = "this workflow has no such checkpoint";
+                problems.push(FieldError::new(
+                    format!("{at}/optimizer/resume"),
+                    "checkpoint_not_found",
+                    message,
+                ));
+                None
+            }
+        },
+        None => None,
+    };
+    if let Some(prompts) = resumed {
+        let resumed = Map::from_iter([("prompts".to_owned(), Value::Object(prompts))]);
+        config = overlaid(&config, &resumed);
+    }
+    let whole = overlaid(&wanted.version.config, &config);
+    let graph = ports.store.version_by_id(wanted.version.id).await?.map(|stored| stored.graph);
+    let graph = graph.unwrap_or_default();
+    let graph_at = if wanted.has_graph { "/graph_config" } else { "" };
+    let mut named = references(&graph);
+    named.iter_mut().for_each(|reference| reference.pointer.insert_str(0, graph_at));
+    named.extend(read.workload.evaluators.iter().flat_map(training::evaluators::Evaluator::workflows));
+    let versions = VersionsOf { ports, workspace: wanted.workspace };
+    let resolution = resolve(named, &versions, &mut problems).await?;
+    let start = Start {
+        graph: &graph,
+        graph_at,
+        plan: &wanted.version.plan,
+        config: &whole,
+        workload: &read.workload,
+        workload_at: &at,
+        cases: &cases,
+        resolution: &resolution,
+    };
+    let settings_at = match wanted.kind {
+        TrainingKind::Training => format!("{at}/optimizer"),
+        TrainingKind::Evaluation => at.clone(),
+    };
+    check_available(&read.settings, read.optimizer.as_ref(), &settings_at, &mut problems);
+    let decided = decide(&wanted, &read, &start, (&at, &settings_at), &mut problems);
+    let stored = stored_cases(&cases, &at, &mut problems);
+    if !problems.is_empty() {
+        return Err(Refused::Invalid(problems));
+    }
+    let evaluators = wanted.request.get("evaluators").cloned().unwrap_or_default();
+    Ok(Prepared {
+        workspace: wanted.workspace,
+        version: wanted.version,
+        inputs: wanted.inputs,
+        config,
+        request: without_cases(wanted.request),
+        decided,
+        fingerprint: fingerprint(&stored),
+        cases: stored,
+        judges: digest(&evaluators).map(|digest| digest.to_vec()).unwrap_or_default(),
+    })
+}
+
+/// The cases that the request has brought.
+fn take_cases(workload: &mut Workload, at: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
+    match &mut workload.dataset {
+        DatasetSource::Inline(cases) => std::mem::take(cases),
+        DatasetSource::Stored { id, .. } => {
+            let message = format!("this workflow has no dataset '{id}'");
+            problems.push(FieldError::new(format!("{at}/dataset/id"), "dataset_not_found", message));
+            Vec::new()
+        }
+    }
+}
+
+/// What the checks before the first call decide.
+fn decide(
+    wanted: &Wanted,
+    read: &Read,
+    start: &Start<'_>,
+    (at, settings_at): (&str, &str),
+    problems: &mut Vec<FieldError>,
+) -> Decided {
+    let mut warnings = Vec::new();
+    start.check_effects(problems, &mut warnings);
+    let trainable = match &read.optimizer {
+        Some(_) => start.trainable(problems, &mut warnings),
+        None => Vec::new(),
+    };
+    let defaults = start.default_models(&trainable);
+    let models = &read.settings.models;
+    let judge_model = models.judge.as_ref().map_or(defaults.judge, |choice| choice.fields());
+    let optimizer_model = models.optimizer.as_ref().map_or(defaults.optimizer, |choice| choice.fields());
+    start.check_judges(&judge_model, problems);
+    if read.settings.limits.max_cost.is_some() {
+        let proposes = read.optimizer.as_ref().is_some_and(|optimizer| optimizer.name != OptimizerName::None);
+        let models = [(proposes, &optimizer_model), (start.asks_judges(), &judge_model)];
+        let models: Vec<_> =
+            models.into_iter().filter(|(is_used, _)| *is_used).map(|(_, model)| model).collect();
+        let evaluators = wanted.request.get("evaluators").unwrap_or(&Value::Null);
+        start.check_prices(evaluators, &models, &format!("{settings_at}/budget/max_cost"), problems);
+    }
+    let splits = read.optimizer.as_ref().map(|optimizer| splits_of(start.cases, optimizer));
+    let estimate = match (&read.optimizer, &splits) {
+        (Some(optimizer), Some(splits)) => {
+            check_optimizer(optimizer, &optimizer_model, at, problems);
+            start.check_budget(optimizer, splits, &format!("{at}/optimizer/budget"), problems);
+            start.estimate_training(optimizer, splits, &trainable)
+        }
+        _ => start.estimate_evaluation(&read.settings),
+    };
+    Decided {
+        kind: wanted.kind,
+        optimizer: read.optimizer.as_ref().map_or(Value::Null, Optimizer::filled),
+        splits: splits.as_ref().map(record),
+        trainable: trainable.iter().map(|prompt: &TrainablePrompt| prompt.name.clone()).collect(),
+        pins: start.resolution.pins.clone(),
+        planned: estimate.cases.expected,
+        calls_of_case: start.calls_of_case().expected,
+        estimate: json!(estimate),
+        optimizer_model,
+        judge_model,
+        warnings: warnings.into_iter().map(notice).collect(),
+        resumed_from: wanted.request.pointer("/optimizer/resume").cloned().filter(|it| !it.is_null()),
+    }
+}
+
+/// Notes a model of the optimizer that cannot be used, unless nothing is proposed.
+fn check_optimizer(
+    optimizer: &Optimizer,
+    model: &Map<String, Value>,
+    at: &str,
+    problems: &mut Vec<FieldError>,
+) {
+    if optimizer.name == OptimizerName::None {
+        return;
+    }
+    if let Some(problem) = optimizer_problem(model) {
+        let pointer = format!("{at}/optimizer/models/optimizer");
+        problems.push(FieldError::new(pointer, "model", problem));
+    }
+}
+
+fn notice(warning: Warning) -> TrainingNotice {
+    TrainingNotice { code: warning.code.to_owned(), message: warning.message }
+}
+
+fn splits_of(cases: &[Case], optimizer: &Optimizer) -> Splits {
+    split(cases, optimizer.split_settings(), &kernel::Counter::new(optimizer.settings.seed))
+}
+
+fn record(splits: &Splits) -> SplitRecord {
+    let estimate = splits.test_estimate.map(|estimate| match estimate {
+        TestEstimate::Split => "split",
+        TestEstimate::KFold => "kfold",
+    });
+    SplitRecord {
+        train: splits.train.clone(),
+        val: splits.val.clone(),
+        test: splits.test.clone(),
+        test_estimate: estimate.map(str::to_owned),
+    }
+}
+
+/// The cases as rows. One without a canonical form is a problem.
+fn stored_cases(cases: &[Case], at: &str, problems: &mut Vec<FieldError>) -> Vec<NewCase> {
+    let mut stored = Vec::with_capacity(cases.len());
+    for (place, case) in cases.iter().enumerate() {
+        let content = case.stored();
+        match digest(&content) {
+            Ok(digest) => stored.push(NewCase { digest, content: content.to_string() }),
+            Err(error) => {
+                let problem =
+                    FieldError::new(format!("{at}/dataset/cases/{place}"), "canonical", error.to_string());
+                problems.push(problem.suggest("write such a number as a string"));
+            }
+        }
+    }
+    stored
+}
+
+/// SHA-256 of the digests in their order.
+fn fingerprint(cases: &[NewCase]) -> Vec<u8> {
+    let mut context = Context::new(&SHA256);
+    cases.iter().for_each(|case| context.update(&case.digest));
+    context.finish().as_ref().to_vec()
+}
+
+/// The request as it is stored: its cases are rows.
+fn without_cases(mut request: Value) -> Value {
+    if let Some(dataset) = request.get_mut("dataset") {
+        *dataset = json!({"id": "inline"});
+    }
+    request
+}
+
+/// The prompts that a run starts from, by their names; `None` if the checkpoint was not found.
+async fn resumed_prompts(
+    ports: &RunPorts,
+    workflow: Uuid,
+    resume: &Resume,
+) -> Result<Option<Map<String, Value>>, StoreError> {
+    let store = &ports.store;
+    let found: Option<StoredCheckpoint> = match resume {
+        Resume::Checkpoint(id) => match Uuid::parse_str(id) {
+            Ok(id) => store.checkpoint(id).await?,
+            Err(_) => None,
+        },
+        Resume::ConfigVersion(number) => {
+            let number = i64::try_from(*number).unwrap_or(i64::MAX);
+            store.checkpoint_numbered(workflow, number).await?
+        }
+        Resume::Run(id) => match Uuid::parse_str(id) {
+            Ok(id) => returned(ports, id).await?,
+            Err(_) => None,
+        },
+    };
+    let found = found.filter(|found| found.workflow_id == workflow);
+    let config = found.and_then(|found| stored_json(&found.runnable_config).ok());
+    let prompts = config.as_ref().and_then(|config: &Value| config.get("prompts")).and_then(Value::as_object);
+    Ok(prompts.cloned())
+}
+
+/// The checkpoint of the prompts that a training returned.
+async fn returned(ports: &RunPorts, run: Uuid) -> Result<Option<StoredCheckpoint>, StoreError> {
+    let Some(stored) = ports.store.run(run).await? else { return Ok(None) };
+    let output = stored.output.as_deref().and_then(|output| stored_json(output).ok()).unwrap_or_default();
+    let returned = output.get("prompts").cloned().unwrap_or_default();
+    let checkpoints = ports.store.checkpoints_of_run(run).await?;
+    let has = |checkpoint: &StoredCheckpoint| {
+        let config = stored_json(&checkpoint.runnable_config).unwrap_or_default();
+        let text = |name: &str| config.pointer("/prompts").and_then(|prompts| prompts.get(name)?.get("text"));
+        returned
+            .as_object()
+            .is_some_and(|returned| returned.iter().all(|(name, prompt)| text(name) == Some(prompt)))
+    };
+    Ok(checkpoints.into_iter().rev().find(has))
+}
+
+/// The workflows of a workspace, as pins find them.
+struct VersionsOf<'a> {
+    ports: &'a RunPorts,
+    workspace: Uuid,
+}
+
+#[async_trait]
+impl Versions for VersionsOf<'_> {
+    type Error = StoreError;
+
+    async fn find(&self, workflow: &str, version: Option<u64>) -> Result<Option<FoundVersion>, StoreError> {
+        let store = &self.ports.store;
+        let found = store.workflow(&WorkflowRef::parse(workflow), self.workspace).await?;
+        let Some(found) = found.filter(|found| found.workspace_id == self.workspace) else { return Ok(None) };
+        let asked = version.map(|version| i32::try_from(version).unwrap_or(i32::MAX));
+        let Some(number) = asked.or(found.live_version) else { return Ok(None) };
+        let Some(stored) = store.version(found.id, number).await? else { return Ok(None) };
+        Ok(Some(FoundVersion {
+            id: stored.id.to_string(),
+            number: stored.number.and_then(|number| u64::try_from(number).ok()),
+            graph: stored.graph,
+            config: stored.runnable_config.unwrap_or_default(),
+        }))
+    }
+}

@@ -1,0 +1,130 @@
+//! Reads trainings and evaluations with what belongs to them.
+
+use serde_json::Value;
+use store::{
+    CaseFilter, CaseKey, StoreError, StoredCheckpoint, StoredRun, StoredTraining, TrainingFilter,
+    TrainingStatus,
+};
+use training::read_stored_case;
+use uuid::Uuid;
+use wire::{CandidateRecord, CaseRecord, TrainingRecord, TrainingState};
+
+use super::Trainings;
+use super::decided::Decided;
+use super::records::{case_record, record};
+use crate::text::stored_json;
+
+/// A page of results of cases.
+pub struct CasesPage {
+    /// At most as many as asked for.
+    pub cases: Vec<CaseRecord>,
+    /// The key after which the next page starts; `None`: nothing follows.
+    pub next: Option<CaseKey>,
+}
+
+impl Trainings {
+    /// A training or an evaluation.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn record(&self, run: Uuid) -> Result<Option<TrainingRecord>, StoreError> {
+        let store = &self.ports.store;
+        let Some((stored, version)) = store.numbered_run(run).await? else { return Ok(None) };
+        let Some(training) = store.training(run).await? else { return Ok(None) };
+        let best = self.best_of(&training).await?;
+        Ok(Some(record(&stored, version, &training, best.as_ref())))
+    }
+
+    async fn best_of(&self, training: &StoredTraining) -> Result<Option<StoredCheckpoint>, StoreError> {
+        let store = &self.ports.store;
+        store.best_checkpoint(training.workflow_id, &training.fingerprint, &training.judges).await
+    }
+
+    /// The trainings and evaluations of a workflow in this state and before this one, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn of_workflow(
+        &self,
+        workflow: Uuid,
+        (status, before): (Option<TrainingState>, Option<Uuid>),
+        limit: i64,
+    ) -> Result<Vec<TrainingRecord>, StoreError> {
+        let store = &self.ports.store;
+        let filter = TrainingFilter { status: status.map(stored_status), before };
+        let ids = store.trainings_of_workflow(workflow, filter, limit).await?;
+        let runs: Vec<(StoredRun, Option<i32>)> = store.numbered_runs(&ids).await?;
+        let trainings = store.trainings(&ids).await?;
+        let mut records = Vec::new();
+        for (run, version) in &runs {
+            let Some(training) = trainings.iter().find(|training| training.run_id == run.id) else {
+                continue;
+            };
+            let best = self.best_of(training).await?;
+            records.push(record(run, *version, training, best.as_ref()));
+        }
+        Ok(records)
+    }
+
+    /// Candidates of a training in the order of their numbers, after the number `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn candidates(
+        &self,
+        run: Uuid,
+        after: i32,
+        limit: i64,
+    ) -> Result<Vec<CandidateRecord>, StoreError> {
+        let rows = self.ports.store.candidates_of_run(run, after, limit).await?;
+        Ok(rows.iter().filter_map(|(_, record)| serde_json::from_str(record).ok()).collect())
+    }
+
+    /// Results of cases in the order of candidate, case and sample, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn cases(
+        &self,
+        run: Uuid,
+        (filter, with_trace): (&CaseFilter, bool),
+        after: Option<CaseKey>,
+        limit: i64,
+    ) -> Result<CasesPage, StoreError> {
+        let store = &self.ports.store;
+        let nothing = CasesPage { cases: Vec::new(), next: None };
+        let Some(training) = store.training(run).await? else { return Ok(nothing) };
+        let Ok(decided) = serde_json::from_str::<Decided>(&training.start) else { return Ok(nothing) };
+        let request: Value = stored_json(&training.request).unwrap_or_default();
+        let evaluators = request.get("evaluators").and_then(Value::as_array).into_iter().flatten();
+        let ids = evaluators.filter_map(|evaluator| evaluator.get("id")?.as_str().map(str::to_owned));
+        let evaluators: Vec<String> = ids.collect();
+        let mut rows = store.cases_of_run(run, filter, after, limit.saturating_add(1)).await?;
+        let has_more = i64::try_from(rows.len()).is_ok_and(|found| found > limit);
+        rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let last = rows.last().filter(|_| has_more);
+        let next = last.map(|row| (row.candidate, row.case_index, row.sample));
+        let mut cases = Vec::new();
+        for row in &rows {
+            let content =
+                store.case_of_version((training.dataset_id, training.dataset_version), row.case_index);
+            let content = content.await?.and_then(|content| stored_json(&content).ok()).unwrap_or_default();
+            let index = u32::try_from(row.case_index).unwrap_or_default();
+            let Some(case) = read_stored_case(&content, index) else { continue };
+            cases.extend(case_record(row, &case, (decided.kind, &evaluators), with_trace));
+        }
+        Ok(CasesPage { cases, next })
+    }
+}
+
+fn stored_status(state: TrainingState) -> TrainingStatus {
+    match state {
+        TrainingState::Queued => TrainingStatus::Queued,
+        TrainingState::Running => TrainingStatus::Running,
+        TrainingState::Paused => TrainingStatus::Paused,
+        TrainingState::Waiting => TrainingStatus::Waiting,
+        TrainingState::Succeeded => TrainingStatus::Succeeded,
+        TrainingState::Failed => TrainingStatus::Failed,
+        TrainingState::Cancelled => TrainingStatus::Cancelled,
+    }
+}

@@ -1,0 +1,232 @@
+//! A run as it executes: everything that its cases have in common, read from its rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use kernel::Counter;
+use serde_json::{Map, Value, json};
+use store::{CaseKey, StoreError, StoredTraining};
+use training::calls::{CallJournal, CallSettings, CallUsage, Calls, Endpoints};
+use training::evaluators::Evaluator;
+use training::request::{DatasetSource, Optimizer, RunSettings, read_evaluation, read_training};
+use training::{
+    Case, CaseSettings, StoredResult, TrainablePrompt, read_stored_case, split, trainable_prompts,
+};
+use uuid::Uuid;
+use wire::TrainingKind;
+
+use super::calls::{RecordedCalls, Sink};
+use super::decided::Decided;
+use super::events::TrainingEvents;
+use super::state::State;
+use crate::plans::LoadedVersion;
+use crate::run::{RunPorts, RunWriter, overlaid};
+use crate::text::stored_json;
+
+/// Cases that one query reads.
+const MOST_CASES: i64 = 100_000;
+
+/// What a run is started with, and how far it has got.
+pub(crate) struct StoredStart {
+    pub(super) training: StoredTraining,
+    pub(super) decided: Decided,
+    pub(super) state: State,
+}
+
+/// What earlier lives of a run have stored.
+pub(super) struct Stored {
+    cases: Vec<Case>,
+    calls: RecordedCalls,
+    /// Which results there are.
+    results: BTreeSet<CaseKey>,
+    /// Calls of these that were answered.
+    answered: u64,
+}
+
+/// What cannot be read of a run.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} of a training cannot be read")]
+pub(super) struct Corrupt(&'static str);
+
+impl Stored {
+    /// Reads the cases of a run, and everything that earlier lives have stored.
+    pub(super) async fn read(
+        training: &StoredTraining,
+        ports: &RunPorts,
+    ) -> Result<Result<Self, Corrupt>, StoreError> {
+        let (store, run) = (&ports.store, training.run_id);
+        let contents =
+            store.cases_of_version(training.dataset_id, training.dataset_version, MOST_CASES).await?;
+        let mut cases = Vec::with_capacity(contents.len());
+        for (index, content) in (0_u32..).zip(contents) {
+            let case = stored_json(&content).ok().and_then(|content| read_stored_case(&content, index));
+            cases.extend(case);
+        }
+        if i32::try_from(cases.len()) != Ok(training.n_cases) {
+            return Ok(Err(Corrupt("a case")));
+        }
+        let calls = RecordedCalls::read(run, store).await?;
+        let results: BTreeSet<CaseKey> = store.case_keys(run).await?.into_iter().collect();
+        let answered = if results.is_empty() { 0 } else { store.answered_calls(run).await? };
+        Ok(Ok(Self { cases, calls, results, answered }))
+    }
+}
+
+/// A run as it executes.
+pub(super) struct Session {
+    pub(super) run: Uuid,
+    pub(super) workspace: Uuid,
+    pub(super) workflow: Uuid,
+    pub(super) version: Arc<LoadedVersion>,
+    /// The version's config with that of the request over it.
+    pub(super) config: Map<String, Value>,
+    pub(super) training: StoredTraining,
+    pub(super) decided: Decided,
+    pub(super) before: State,
+    pub(super) cases: Vec<Case>,
+    pub(super) evaluators: Vec<Evaluator>,
+    pub(super) optimizer: Option<Optimizer>,
+    pub(super) prompts: Vec<TrainablePrompt>,
+    pub(super) settings: RunSettings,
+    pub(super) case_settings: CaseSettings,
+    /// The split of each case.
+    pub(super) split_of: Vec<&'static str>,
+    pub(super) calls: Calls,
+    pub(super) results: BTreeSet<CaseKey>,
+    pub(super) ports: RunPorts,
+    pub(super) writer: RunWriter<TrainingEvents>,
+}
+
+/// What a session is made for.
+pub(super) struct RunOf {
+    pub(super) run: Uuid,
+    pub(super) workspace: Uuid,
+    pub(super) workflow: Uuid,
+    pub(super) version: Arc<LoadedVersion>,
+    pub(super) inputs: Value,
+    /// The request's config.
+    pub(super) config: Map<String, Value>,
+    pub(super) accepted_at: DateTime<Utc>,
+}
+
+impl Session {
+    /// The run with what is stored of it.
+    pub(super) fn new(
+        of: &RunOf,
+        (start, stored): (StoredStart, Stored),
+        endpoints: &Endpoints,
+        (ports, writer): (&RunPorts, &RunWriter<TrainingEvents>),
+    ) -> Result<Self, Corrupt> {
+        let StoredStart { training, decided, state } = start;
+        let Stored { mut cases, calls, results, answered } = stored;
+        let request: Value = stored_json(&training.request).map_err(|_| Corrupt("the request"))?;
+        let mut problems = Vec::new();
+        let (mut workload, optimizer, settings) = match decided.kind {
+            TrainingKind::Training => {
+                let read = read_training(&request, "", &mut problems).ok_or(Corrupt("the request"))?;
+                let settings = read.optimizer.settings.clone();
+                (read.workload, Some(read.optimizer), settings)
+            }
+            TrainingKind::Evaluation => {
+                let read = read_evaluation(&request, "", &mut problems).ok_or(Corrupt("the request"))?;
+                (read.workload, None, read.settings)
+            }
+        };
+        if let DatasetSource::Inline(inline) = &mut workload.dataset {
+            cases = std::mem::take(inline);
+        }
+        let config = overlaid(&of.version.config, &of.config);
+        let prompts = match optimizer {
+            Some(_) => trainable_prompts(&of.version.plan, &config, "", (&mut problems, &mut Vec::new())),
+            None => Vec::new(),
+        };
+        let split_of = splits(&cases, optimizer.as_ref());
+        let inputs = of.inputs.as_object().cloned().unwrap_or_default();
+        let case_settings = CaseSettings {
+            run: of.run.to_string(),
+            workflow: of.workflow.to_string(),
+            accepted_at: of.accepted_at,
+            trigger: decided.kind.as_str(),
+            inputs,
+            mocks: workload.mocks.take(),
+            may_send: workload.may_send,
+            limit: settings.case_timeout,
+        };
+        let RecordedCalls { recorded, usage } = calls;
+        let sink = Sink { run: of.run, ids: ports.ids.clone(), writer: writer.clone() };
+        let call_settings = CallSettings {
+            run: of.run.to_string(),
+            seed: settings.seed,
+            limits: settings.limits,
+            concurrency: settings.concurrency,
+            answered,
+        };
+        let calls = Calls::new(
+            call_settings,
+            usage,
+            CallJournal::new(recorded, Box::new(sink)),
+            endpoints.clone(),
+            (Arc::clone(&ports.clock), Arc::clone(&ports.random)),
+        );
+        Ok(Self {
+            run: of.run,
+            workspace: of.workspace,
+            workflow: of.workflow,
+            version: Arc::clone(&of.version),
+            config,
+            training,
+            decided,
+            before: state,
+            cases,
+            evaluators: workload.evaluators,
+            optimizer,
+            prompts,
+            settings,
+            case_settings,
+            split_of,
+            calls,
+            results,
+            ports: ports.clone(),
+            writer: writer.clone(),
+        })
+    }
+
+    /// The config with the texts of these prompts.
+    pub(super) fn config_of(&self, prompts: &BTreeMap<String, String>) -> Map<String, Value> {
+        let mut config = self.config.clone();
+        let known = config.get_mut("prompts").and_then(Value::as_object_mut);
+        for (name, prompt) in known.into_iter().flatten() {
+            if let (Some(text), Some(prompt)) = (prompts.get(name), prompt.as_object_mut()) {
+                prompt.insert("text".to_owned(), json!(text));
+            }
+        }
+        config
+    }
+
+    /// The usage of all lives so far.
+    pub(super) fn usage(&self) -> CallUsage {
+        self.calls.usage()
+    }
+}
+
+/// The split of each case; empty for an evaluation. If the same cases are for training and decide, they are for training.
+fn splits(cases: &[Case], optimizer: Option<&Optimizer>) -> Vec<&'static str> {
+    let Some(optimizer) = optimizer else { return Vec::new() };
+    let splits = split(cases, optimizer.split_settings(), &Counter::new(optimizer.settings.seed));
+    let mut of = vec!["train"; cases.len()];
+    let val: &[usize] = if splits.train == splits.val { &[] } else { &splits.val };
+    for (places, name) in [(val, "val"), (&splits.test, "test")] {
+        for place in places {
+            if let Some(split) = of.get_mut(*place) {
+                *split = name;
+            }
+        }
+    }
+    of
+}
+
+/// The result of a case as its row has it.
+pub(super) fn read_result(text: &str) -> Option<StoredResult> {
+    stored_json(text).ok().and_then(|stored| serde_json::from_value(stored).ok())
+}

@@ -1,0 +1,255 @@
+//! What a training executes: a search, or the cases of an evaluation, on threads of its own.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use engine::RunError;
+use kernel::Clock;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use training::calls::Endpoints;
+use training::optimize::{Problem, Stop, StopReason, search};
+use training::{Evaluated, evaluate};
+use wire::{ErrorCode, TrainingEvent};
+
+use super::events::TrainingEvents;
+use super::halt::{Halt, Interruption, Pauses};
+use super::lab::ActorLab;
+use super::result::{of_evaluation, of_training, output};
+use super::session::{Corrupt, RunOf, Session, Stored, StoredStart};
+use super::state::State;
+use crate::lanes::WriteError;
+use crate::run::{Executing, Ran, RunPorts, RunWriter, Work, whole};
+use crate::runtime::ChildExit;
+use crate::text::json as text_of;
+
+/// After so long a run is tried again whose endpoint refuses all requests.
+const RETRY_AFTER: TimeDelta = TimeDelta::minutes(10);
+/// After so long it is paused.
+const GIVEN_UP_AFTER: TimeDelta = TimeDelta::hours(24);
+/// How long the end of a run may take after its stop was requested; then it is cut off.
+const STOPPING: Duration = Duration::from_millis(1_500);
+
+/// What is read of a run before it executes.
+pub(crate) struct TrainingWork {
+    pub(super) stored: StoredStart,
+    pub(super) marks: BTreeSet<String>,
+    pub(super) inputs: Value,
+    /// The request's config.
+    pub(super) config: Map<String, Value>,
+    pub(super) accepted_at: DateTime<Utc>,
+    pub(super) endpoints: Endpoints,
+    pub(super) pauses: Pauses,
+}
+
+/// How far a life of a run has got.
+enum Ended {
+    Succeeded(Value),
+    Stopped,
+    Interrupted(Interruption),
+    /// Its endpoint refuses all requests: it is tried again then.
+    Refused(Option<DateTime<Utc>>),
+    Lost(WriteError),
+    Failed(RunError),
+}
+
+impl Work<TrainingEvents> for TrainingWork {
+    async fn stopped(stop: &CancellationToken, clock: &dyn Clock) {
+        stop.cancelled().await;
+        clock.sleep(STOPPING).await;
+    }
+
+    async fn execute(self, run: Executing<'_, TrainingEvents>) -> Ran {
+        let Executing { version, reach, ports, writer, stop, children, draining, .. } = run;
+        let id = reach.run;
+        // Readers learn now that it executes; the first case may take long.
+        writer.change_and_flush(|_| {});
+        let pause = self.pauses.of(id);
+        let _forgotten = Forgotten { pauses: self.pauses.clone(), run: id };
+        if self.stored.training.pause_requested_at.is_some() {
+            pause.cancel();
+        }
+        // Without a place it may not even read its cases.
+        if pause.is_cancelled() && !stop.is_cancelled() {
+            let paused = TrainingEvent::TrainingPaused { reason: Interruption::Pause.as_str().to_owned() };
+            let state = text_of(&State { refused_since: None, ..self.stored.state });
+            let told = writer.commit_with(|events| {
+                events.event(paused);
+                events.state(state);
+            });
+            return match told.await {
+                Ok(()) => Ran::Paused(None),
+                Err(error) => Ran::Lost(error),
+            };
+        }
+        let of = RunOf {
+            run: id,
+            workspace: reach.workspace,
+            workflow: reach.workflow,
+            version: Arc::clone(version),
+            inputs: self.inputs,
+            config: self.config,
+            accepted_at: self.accepted_at,
+        };
+        let (start, endpoints) = (self.stored, self.endpoints);
+        let (ports, writer) = (ports.clone(), writer.clone());
+        let halt = Halt { stop: stop.clone(), pause, draining: draining.clone() };
+        // Dropped with this future: nothing is executed or written after that.
+        let cut = CancellationToken::new();
+        let _cut = cut.clone().drop_guard();
+        let marks = self.marks;
+        let task = async move {
+            tokio::select! {
+                biased;
+                () = cut.cancelled() => Ended::Lost(WriteError::Closed),
+                ended = async {
+                    match session(&of, start, &endpoints, (&ports, &writer)).await {
+                        Ok(session) => carry_out(session, marks, halt).await,
+                        Err(error) => {
+                            tracing::error!(run = %id, %error, "a training cannot be executed");
+                            Ended::Failed(whole(ErrorCode::Internal))
+                        }
+                    }
+                } => ended,
+            }
+        };
+        match children.spawn(None, task).await {
+            ChildExit::Done(Ended::Succeeded(output)) => Ran::Succeeded(output),
+            ChildExit::Done(Ended::Stopped) => Ran::Stopped,
+            ChildExit::Done(Ended::Refused(due)) => Ran::Paused(due),
+            // The service cuts the run off; the next owner continues it.
+            ChildExit::Done(Ended::Interrupted(Interruption::Shutdown)) => std::future::pending().await,
+            ChildExit::Done(Ended::Interrupted(_)) => Ran::Paused(None),
+            ChildExit::Done(Ended::Lost(error)) => Ran::Lost(error),
+            ChildExit::Done(Ended::Failed(error)) => Ran::Failed(error),
+            ChildExit::Panicked(text) => {
+                tracing::error!(run = %id, panic = text, "a training panicked");
+                Ran::Failed(whole(ErrorCode::Internal))
+            }
+            ChildExit::TimedOut | ChildExit::Cut => Ran::Lost(WriteError::Closed),
+        }
+    }
+}
+
+/// Forgets the pause of a run that does not execute here any more.
+struct Forgotten {
+    pauses: Pauses,
+    run: uuid::Uuid,
+}
+
+impl Drop for Forgotten {
+    fn drop(&mut self) {
+        self.pauses.forget(self.run);
+    }
+}
+
+/// The run with everything that is stored of it.
+async fn session(
+    of: &RunOf,
+    start: StoredStart,
+    endpoints: &Endpoints,
+    (ports, writer): (&RunPorts, &RunWriter<TrainingEvents>),
+) -> Result<Session, Corrupt> {
+    let stored = writer.ask("what is stored of a training", || Stored::read(&start.training, ports)).await?;
+    Session::new(of, (start, stored), endpoints, (ports, writer))
+}
+
+async fn carry_out(session: Session, marks: BTreeSet<String>, halt: Halt) -> Ended {
+    let problem = session
+        .optimizer
+        .as_ref()
+        .map(|optimizer| Problem::new(&session.cases, &session.prompts, &session.evaluators, optimizer));
+    let kept = problem.as_ref().map_or(0, |problem| {
+        let calls_of_case = session.decided.calls_of_case.max(1);
+        problem.kept_thousandths(calls_of_case, session.settings.limits.max_llm_calls)
+    });
+    let lab = ActorLab::new(&session, marks, &halt, kept);
+    let ended = match &problem {
+        Some(problem) => match search(problem, &lab).await {
+            Ok(finding) => {
+                let read = || of_training(&session, &finding);
+                let result = session.writer.ask("checkpoints", read).await;
+                let result_output = output(&result);
+                let event = TrainingEvent::TrainingResult(Box::new(result));
+                Ok((event, result_output, finding.stop_reason == StopReason::Cancelled))
+            }
+            Err(stop) => Err(stop),
+        },
+        None => match evaluate(&session.cases, &session.evaluators, &lab).await {
+            Ok(evaluated) => {
+                let result = of_evaluation(&session, &evaluated);
+                let is_cancelled = evaluated.stop_reason == Some(StopReason::Cancelled);
+                let Evaluated { summary, .. } = evaluated;
+                lab.progress.lock().best(summary.score);
+                let result_output = output(&result);
+                Ok((TrainingEvent::EvaluationResult(result), result_output, is_cancelled))
+            }
+            Err(stop) => Err(stop),
+        },
+    };
+    match ended {
+        Ok((event, output, is_cancelled)) => {
+            let state = text_of(&state_of(&session, &lab));
+            session.writer.with(|events| {
+                events.result(event);
+                events.state(state);
+            });
+            if is_cancelled { Ended::Stopped } else { Ended::Succeeded(output) }
+        }
+        Err(Stop::Lost) => interrupted(&session, &lab).await,
+        // A search ends with a result, whatever else stops it.
+        Err(Stop::Budget | Stop::MaxSeconds | Stop::Cancelled) => Ended::Failed(whole(ErrorCode::Internal)),
+    }
+}
+
+/// A life that has ended without a result.
+async fn interrupted(session: &Session, lab: &ActorLab<'_>) -> Ended {
+    if let Some(error) = lab.lost.lock().take() {
+        return Ended::Lost(error);
+    }
+    if let Some(error) = lab.failed.lock().take() {
+        return Ended::Failed(error);
+    }
+    let Some(interruption) = lab.interruption() else { return Ended::Failed(whole(ErrorCode::Internal)) };
+    let mut state = state_of(session, lab);
+    let now = session.ports.clock.now();
+    let mut due = None;
+    let before = session.before.refused_since.filter(|_| !lab.is_answered());
+    if interruption == Interruption::Shutdown {
+        state.refused_since = before;
+    }
+    if interruption == Interruption::RateLimited {
+        let since = *state.refused_since.insert(before.unwrap_or(now));
+        if now - since < GIVEN_UP_AFTER {
+            due = Some(now + RETRY_AFTER);
+        } else {
+            session.writer.ask("a pause", || session.ports.store.request_pause(session.run)).await;
+            state.refused_since = None;
+        }
+    }
+    let state = text_of(&state);
+    let paused = TrainingEvent::TrainingPaused { reason: interruption.as_str().to_owned() };
+    let told = session
+        .writer
+        .commit_with(|events| {
+            events.event(paused);
+            events.state(state);
+        })
+        .await;
+    match told {
+        Ok(()) if interruption == Interruption::RateLimited => Ended::Refused(due),
+        Ok(()) => Ended::Interrupted(interruption),
+        Err(error) => Ended::Lost(error),
+    }
+}
+
+/// How far the run has got, as it is stored.
+fn state_of(session: &Session, lab: &ActorLab<'_>) -> State {
+    let (usage, now) = (session.usage(), lab.now());
+    let left = (session.calls.budget_left(), session.settings.max_active);
+    let progress = lab.progress.lock();
+    let shown = progress.shown(now, &usage, left);
+    progress.state(now, session.ports.writer, (shown, usage))
+}

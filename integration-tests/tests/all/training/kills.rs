@@ -1,0 +1,223 @@
+//! `kill -9` of the real binary in the middle of a training: the next process resumes it, and it ends in the same candidates,
+//! checkpoints and result as one that nothing disturbed.
+//!
+//! `CALLBOARD_CRASH_KILLS` (6) and `CALLBOARD_CRASH_SEED` choose how many kills and which moments.
+#![allow(clippy::print_stdout, reason = "the seed, for the reader of the test's output")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use integration_tests::{Client, pause, until};
+use kernel::{Clock, Random, SeededRandom, SystemClock, SystemRandom};
+use serde_json::{Value, json};
+use store::testing::TestDatabase;
+use wire::{CreateVersion, CreateWorkflow};
+
+use super::{Run, SEED, assert_same, get, only, payloads, prompts, reasons, sorting, training, without};
+use crate::crash::service::Service;
+
+/// The longest time from the readiness of a process to the resumption of what it was killed in.
+const RESUMED: Duration = Duration::from_secs(15);
+
+/// A fresh folder for logs, so that a failure can be examined.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("training-{name}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")),
+        Err(_) => otherwise,
+    }
+}
+
+fn random_number(random: &dyn Random) -> u64 {
+    let mut bytes = [0; 8];
+    random.fill(&mut bytes).unwrap();
+    u64::from_le_bytes(bytes)
+}
+
+/// Starts the process, and waits until it is ready. A client without the connections of before.
+async fn started(service: &mut Service) -> Client {
+    service.start();
+    let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
+    until("the service is ready", async || client.ready().await.is_ok_and(|answer| answer.status == 200))
+        .await;
+    client
+}
+
+async fn workflow(client: &Client, model: &str) -> String {
+    let new = CreateWorkflow { name: "sort".into(), handle: None, description: None, tags: Vec::new() };
+    let workflow = client.create_workflow(&new).await.unwrap().id;
+    let config = prompts(SEED).as_object().cloned();
+    let version =
+        CreateVersion { graph: sorting(model), runnable_config: config, metadata: None, notes: None };
+    client.save_version(&workflow, &version).await.unwrap();
+    workflow
+}
+
+/// How often this text is in the events of a run.
+async fn told(database: &TestDatabase, run: &Run, text: &str) -> usize {
+    let frames = format!(
+        "SELECT coalesce(string_agg(frames, '' ORDER BY first_seq), '') FROM stream_events_kept WHERE stream_id = '{}'",
+        run.id
+    );
+    database.scalar(&frames).await.matches(text).count()
+}
+
+/// Waits until a process that was killed has told that it resumes the run, unless the run has ended.
+async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
+    let clock = SystemClock::new();
+    let begun = clock.monotonic();
+    until("the run is resumed", async || {
+        told(database, run, "\"type\":\"training_resumed\"").await > before
+            || told(database, run, "\"type\":\"run_completed\"").await > 0
+    })
+    .await;
+    let took = clock.monotonic() - begun;
+    assert!(took < RESUMED, "{took:?}");
+}
+
+/// Asserts that a run that was killed has found and told the same as one that was not.
+async fn assert_undisturbed(database: &TestDatabase, run: &Run, undisturbed: &[Value]) {
+    // The numbers of the events have no gaps.
+    let events = run.events().await;
+    only(&events, "training_started");
+    assert_same(&events, undisturbed);
+    let usage = |events: &[Value]| without(&only(events, "training_result")["usage"], &["lost_calls"]);
+    assert_eq!(usage(&events), usage(undisturbed));
+    // Each case is executed, stored and told once.
+    let cases = |events: &[Value]| -> Vec<String> {
+        let told = payloads(events, "training_progress").into_iter().filter(|case| case["cached"] == false);
+        let mut keys: Vec<String> = told
+            .map(|it| {
+                format!("{} {} {}: {}", it["candidate_id"], it["case_index"], it["sample"], it["output"])
+            })
+            .collect();
+        keys.sort();
+        keys
+    };
+    assert_eq!(cases(&events), cases(undisturbed));
+    let rows =
+        database.scalar(&format!("SELECT count(*) FROM training_cases WHERE run_id = '{}'", run.id)).await;
+    assert_eq!(rows, cases(&events).len().to_string());
+    let reused = |events: &[Value]| {
+        payloads(events, "training_progress").iter().filter(|it| it["cached"] == true).count()
+    };
+    assert_eq!(reused(&events), reused(undisturbed));
+    // What was announced is there, and nothing else.
+    let announced = payloads(&events, "training_checkpoint");
+    let path = run.path.split("/runs/").next().unwrap();
+    for checkpoint in &announced {
+        let read =
+            get(&run.client, &format!("{path}/checkpoints/{}", checkpoint["id"].as_str().unwrap())).await;
+        assert_eq!(serde_json::from_str::<Value>(&read.text()).unwrap(), **checkpoint);
+    }
+    let written = format!("SELECT count(*) FROM training_checkpoints WHERE run_id = '{}'", run.id);
+    assert_eq!(database.scalar(&written).await, announced.len().to_string());
+    let [rows, different] = ["count(*)", "count(DISTINCT key)"].map(|what| {
+        format!("SELECT {what} FROM training_calls WHERE run_id = '{}' AND reply IS NOT NULL", run.id)
+    });
+    assert_eq!(
+        database.scalar(&rows).await,
+        database.scalar(&different).await,
+        "no answered call is sent again"
+    );
+    assert!(reasons(&events, "training_paused").is_empty());
+}
+
+#[tokio::test]
+async fn kills_at_random_moments_change_no_result() {
+    let database = TestDatabase::create().await;
+    let mut service = Service::new(&folder("random"), Some(database.dsn()));
+    let kills = number("CALLBOARD_CRASH_KILLS", 6).min(100);
+    let seed = number("CALLBOARD_CRASH_SEED", random_number(&SystemRandom::new()) >> 16);
+    println!("CALLBOARD_CRASH_SEED={seed} ({kills} kills)");
+    let random = SeededRandom::new(seed);
+    let mut client = started(&mut service).await;
+    for optimizer in [json!({"epochs": 3, "validation_split": 0.5}), json!({"name": "gepa", "epochs": 4})] {
+        let body = training(optimizer);
+        let undisturbed = workflow(&client, "practice/classify@60ms").await;
+        let undisturbed = Run::start(&client, &undisturbed, &body).await.events().await;
+        let mut run = Run::start(&client, &workflow(&client, "practice/classify@60ms").await, &body).await;
+        let mut lives = 0;
+        for _ in 0..kills {
+            pause(20 + random_number(&random) % 700).await;
+            if told(&database, &run, "\"type\":\"run_completed\"").await > 0 {
+                break;
+            }
+            let before = told(&database, &run, "\"type\":\"training_resumed\"").await;
+            let has_begun = told(&database, &run, "\"type\":\"run_started\"").await > 0;
+            service.kill();
+            client = started(&mut service).await;
+            run = run.over(&client);
+            if has_begun {
+                resumed(&database, &run, before).await;
+            }
+            lives += 1;
+        }
+        assert!(kills == 0 || lives > 0, "no kill hit the run");
+        assert_undisturbed(&database, &run, &undisturbed).await;
+        let events = run.events().await;
+        assert!(reasons(&events, "training_resumed").iter().all(|reason| *reason == "restart"));
+    }
+    service.stop();
+}
+
+/// Right after the start, in the headroom test, after a candidate, a checkpoint and an epoch, and in the final.
+#[tokio::test]
+async fn kills_at_every_stage_change_no_result() {
+    let database = TestDatabase::create().await;
+    let mut service = Service::new(&folder("stages"), Some(database.dsn()));
+    let mut client = started(&mut service).await;
+    let body = training(json!({"epochs": 2}));
+    let undisturbed = workflow(&client, "practice/classify@60ms").await;
+    let undisturbed = Run::start(&client, &undisturbed, &body).await.events().await;
+    let mut run = Run::start(&client, &workflow(&client, "practice/classify@60ms").await, &body).await;
+    let stages = [
+        "\"type\":\"training_started\"",
+        "\"phase\":\"headroom\"",
+        "\"type\":\"training_candidate\"",
+        "\"type\":\"training_checkpoint\"",
+        "\"type\":\"training_epoch_complete\"",
+        "\"phase\":\"final\"",
+    ];
+    service.kill();
+    client = started(&mut service).await;
+    run = run.over(&client);
+    for stage in stages {
+        until(stage, async || told(&database, &run, stage).await > 0).await;
+        let before = told(&database, &run, "\"type\":\"training_resumed\"").await;
+        service.kill();
+        client = started(&mut service).await;
+        run = run.over(&client);
+        resumed(&database, &run, before).await;
+    }
+    assert_undisturbed(&database, &run, &undisturbed).await;
+    let events = run.events().await;
+    let lives = reasons(&events, "training_resumed");
+    assert!(lives.len() >= stages.len() - 1 && lives.iter().all(|reason| *reason == "restart"), "{lives:?}");
+    service.stop();
+}
+
+#[tokio::test]
+async fn a_kill_of_its_owner_leaves_a_training_to_the_other_instance() {
+    let database = TestDatabase::create().await;
+    let folder = folder("pair");
+    let [mut first, mut second] =
+        ["one", "two"].map(|name| Service::new(&folder, Some(database.dsn())).named(name));
+    let (here, there) = (started(&mut first).await, started(&mut second).await);
+    let body = training(json!({"epochs": 2}));
+    let undisturbed = workflow(&there, "practice/classify@60ms").await;
+    let undisturbed = Run::start(&there, &undisturbed, &body).await.events().await;
+    let run = Run::start(&here, &workflow(&here, "practice/classify@60ms").await, &body).await;
+    until("a checkpoint", async || told(&database, &run, "\"type\":\"training_checkpoint\"").await > 0).await;
+    first.kill();
+    let run = run.over(&there);
+    assert_undisturbed(&database, &run, &undisturbed).await;
+    assert_eq!(reasons(&run.events().await, "training_resumed"), ["takeover"]);
+    second.stop();
+}

@@ -1,0 +1,266 @@
+//! Trainings and evaluations: started, watched, controlled, resumed, and forgotten.
+
+mod budget;
+mod cancel;
+mod evaluations;
+mod faults;
+mod instances;
+mod kills;
+mod model;
+mod pause;
+mod refusals;
+mod resume;
+mod retention;
+mod rights;
+mod secrecy;
+mod slots;
+mod socket;
+mod trained;
+
+use std::sync::Arc;
+
+use integration_tests::{Answer, AnswerExt, Client, RawAnswer, TestService, Workflow, events, graphs, until};
+use kernel::{Ids, SystemClock, SystemRandom};
+use serde_json::{Value, json};
+
+/// The prompt that trainings start with.
+const SEED: &str = "Sort the message into shipping, billing or account.";
+
+/// Messages with what they are about.
+const CASES: [(&str, &str); 24] = [
+    ("Where is my parcel? It should be here since Monday", "shipping"),
+    ("The parcel arrived at the wrong house", "shipping"),
+    ("My invoice shows a wrong amount", "billing"),
+    ("Please send the invoice again", "billing"),
+    ("I cannot log in, the password is refused", "account"),
+    ("How do I change my password?", "account"),
+    ("The courier did not ring", "shipping"),
+    ("Your courier left it in the rain", "shipping"),
+    ("I was charged twice on my card", "billing"),
+    ("Why was I charged for two lamps?", "billing"),
+    ("Delete my profile", "account"),
+    ("There is a wrong birthday in my profile", "account"),
+    ("My parcel is broken, and the lamp too", "shipping"),
+    ("Can the parcel go to my neighbour?", "shipping"),
+    ("The invoice is missing", "billing"),
+    ("Is there an invoice for the lamp?", "billing"),
+    ("Another person uses my password", "account"),
+    ("My password has expired", "account"),
+    ("When does the courier come?", "shipping"),
+    ("The courier was very kind", "shipping"),
+    ("You charged too much", "billing"),
+    ("I am charged every month", "billing"),
+    ("My profile picture is upside down", "account"),
+    ("Hide my profile please", "account"),
+];
+
+/// The first cases, as requests have them.
+fn cases(count: usize) -> Vec<Value> {
+    let case =
+        |(message, label): &(&str, &str)| json!({"inputs": {"message": message}, "expected_output": label});
+    CASES.iter().take(count).map(case).collect()
+}
+
+/// Asks a model for the label of a message, with the trainable prompt `rules`.
+pub(crate) fn sorting(model: &str) -> Value {
+    let sort = json!({"name": "sort", "type": "llm", "model": model,
+                      "system": "{{ config.prompts.rules.text }}", "user": "{{ inputs.message }}"});
+    graphs::chain(&[sort], Some(json!("{{ results.sort.text }}")))
+}
+
+/// A config with the trainable prompt `rules`.
+pub(crate) fn prompts(text: &str) -> Value {
+    json!({"prompts": {"rules": {"text": text, "requires_grad": true, "metadata": {}, "model_kwargs": {},
+                                 "type": "TextTensor"}}})
+}
+
+/// A workflow that sorts messages with this model. A pace, as in `practice/classify@50ms`, makes each case that slow.
+async fn workflow(t: &TestService, model: &str) -> Workflow {
+    t.workflow().graph(sorting(model)).config(prompts(SEED)).create().await
+}
+
+fn label() -> Value {
+    json!([{"id": "label", "entrypoint": "builtin:exact_match"}])
+}
+
+/// The request for a training with these cases.
+fn training_of(cases: Vec<Value>, optimizer: Value) -> Value {
+    json!({"training": {"dataset": {"cases": cases}, "evaluators": label(), "optimizer": optimizer}})
+}
+
+/// The same with all cases.
+pub(crate) fn training(optimizer: Value) -> Value {
+    training_of(cases(CASES.len()), optimizer)
+}
+
+/// The request for an evaluation of the first cases; `more`: fields beside them.
+pub(crate) fn evaluation(count: usize, more: Value) -> Value {
+    let mut asked = json!({"dataset": {"cases": cases(count)}, "evaluators": label()});
+    asked.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+    json!({"evaluation": asked})
+}
+
+/// A request as a message of the websocket.
+fn message(kind: &str, request_id: &str, body: &Value) -> Value {
+    let mut message = body.clone();
+    let members = message.as_object_mut().unwrap();
+    members.extend([("type".to_owned(), json!(kind)), ("request_id".to_owned(), json!(request_id))]);
+    message
+}
+
+/// An id that a client chooses for a run.
+fn new_run_id() -> String {
+    let ids = Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));
+    ids.uuid().unwrap().to_string()
+}
+
+async fn get(client: &Client, path: &str) -> Answer {
+    client.send("GET", path, &[], "").await.unwrap()
+}
+
+async fn post(client: &Client, path: &str, body: &Value) -> Answer {
+    client.send("POST", path, &[("content-type", "application/json")], body.to_string()).await.unwrap()
+}
+
+fn runs_of(workflow: &str) -> String {
+    format!("/api/workflows/{workflow}/trainer/runs")
+}
+
+fn checkpoints_of(workflow: &str) -> String {
+    format!("/api/workflows/{workflow}/trainer/checkpoints")
+}
+
+/// A training or an evaluation that was started.
+#[derive(Clone)]
+struct Run {
+    client: Client,
+    path: String,
+    id: String,
+}
+
+impl Run {
+    /// Starts what the body asks for.
+    async fn start(client: &Client, workflow: &str, body: &Value) -> Self {
+        let answer = post(client, &runs_of(workflow), body).await;
+        assert_eq!(answer.status, 202, "{}", answer.text());
+        Self::of(client, workflow, answer.value()["id"].as_str().unwrap())
+    }
+
+    fn of(client: &Client, workflow: &str, id: &str) -> Self {
+        Self { client: client.clone(), path: format!("{}/{id}", runs_of(workflow)), id: id.to_owned() }
+    }
+
+    /// The same run, reached over another client.
+    fn over(&self, client: &Client) -> Self {
+        Self { client: client.clone(), ..self.clone() }
+    }
+
+    async fn record(&self) -> Value {
+        let answer = get(&self.client, &self.path).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.value()
+    }
+
+    /// Waits until the run has this status; returns its record.
+    async fn becomes(&self, status: &str) -> Value {
+        until(status, async || self.record().await["status"] == status).await;
+        self.record().await
+    }
+
+    /// Pauses, resumes or cancels it.
+    async fn control(&self, what: &str) -> Answer {
+        self.client.send("POST", &format!("{}/{what}", self.path), &[], "").await.unwrap()
+    }
+
+    /// The same, which is not refused; returns the record.
+    async fn controlled(&self, what: &str) -> Value {
+        let answer = self.control(what).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.value()
+    }
+
+    /// The body of the event stream, up to the end of the run.
+    async fn stream(&self) -> String {
+        let answer = get(&self.client, &format!("{}/events", self.path)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.text()
+    }
+
+    /// All events, up to the end of the run. Their numbers have no gaps.
+    async fn events(&self) -> Vec<Value> {
+        let events = events(&self.stream().await);
+        for (seq, event) in (1_u64..).zip(&events) {
+            assert_eq!((&event["seq"], &event["run_id"]), (&json!(seq), &json!(self.id)), "{event}");
+            assert_eq!((&event["node"], &event["event"]), (&json!("trainer"), &event["type"]), "{event}");
+        }
+        events
+    }
+
+    /// The event stream, read piece by piece.
+    async fn live(&self, t: &TestService) -> RawAnswer {
+        t.open("GET", &format!("{}/events", self.path), &[], "").await
+    }
+}
+
+fn kind(event: &Value) -> &str {
+    event["type"].as_str().unwrap()
+}
+
+/// The types of the events but for the progress.
+fn steps(events: &[Value]) -> Vec<&str> {
+    events.iter().map(kind).filter(|kind| !kind.ends_with("_progress")).collect()
+}
+
+/// The payloads of the events of this type.
+fn payloads<'e>(events: &'e [Value], wanted: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| kind(event) == wanted).map(|event| &event["payload"]).collect()
+}
+
+/// The payload of the only event of this type.
+fn only<'e>(events: &'e [Value], wanted: &str) -> &'e Value {
+    let found = payloads(events, wanted);
+    assert_eq!(found.len(), 1, "{wanted} in {:?}", steps(events));
+    found[0]
+}
+
+/// Why the run was paused or resumed, each time.
+fn reasons<'e>(events: &'e [Value], wanted: &str) -> Vec<&'e str> {
+    payloads(events, wanted).into_iter().map(|payload| payload["reason"].as_str().unwrap()).collect()
+}
+
+fn without(value: &Value, names: &[&str]) -> Value {
+    let mut value = value.clone();
+    names.iter().for_each(|name| _ = value.as_object_mut().unwrap().remove(*name));
+    value
+}
+
+/// What two trainings of the same request have in common, on different workflows and whatever interrupts them.
+fn essence(events: &[Value]) -> Value {
+    let checkpoint = |checkpoint: &Value| {
+        let mut checkpoint = without(checkpoint, &["id", "workflow_id", "created_at"]);
+        checkpoint["metadata"] = without(&checkpoint["metadata"], &["run_id", "version_id"]);
+        checkpoint
+    };
+    let checkpoints: Vec<Value> =
+        payloads(events, "training_checkpoint").into_iter().map(checkpoint).collect();
+    let candidates = payloads(events, "training_candidate").into_iter();
+    let candidates: Vec<Value> = candidates.map(|it| without(it, &["created_at"])).collect();
+    let epochs = payloads(events, "training_epoch_complete").into_iter();
+    let epochs: Vec<Value> = epochs.map(|it| without(it, &["usage", "wall_s"])).collect();
+    let mut result = without(only(events, "training_result"), &["usage"]);
+    for summary in result["checkpoints"].as_array_mut().unwrap() {
+        *summary = without(summary, &["id"]);
+    }
+    if result["best_checkpoint"].is_object() {
+        result["best_checkpoint"] = without(&result["best_checkpoint"], &["id"]);
+    }
+    json!({"checkpoints": checkpoints, "candidates": candidates, "epochs": epochs, "result": result})
+}
+
+/// Asserts that two trainings have found the same.
+fn assert_same(one: &[Value], other: &[Value]) {
+    let (one, other) = (essence(one), essence(other));
+    for part in ["candidates", "epochs", "checkpoints", "result"] {
+        assert_eq!(one[part], other[part], "{part}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Trainings that are paused and resumed: nothing is called meanwhile, and they end as without it.
+
+use integration_tests::{AnswerExt, Socket, TestService, graphs, until};
+use serde_json::{Value, json};
+
+use super::model::{COLOURS, ModelServer, Reply, colours, painter};
+use super::{
+    Run, assert_same, kind, message, post, prompts, reasons, sorting, steps, training, training_of, workflow,
+};
+
+/// A model that takes a moment for each answer.
+async fn slow_painter() -> ModelServer {
+    ModelServer::start(|_, request| Reply::After(15, painter(request))).await
+}
+
+async fn colour_workflow(t: &TestService) -> String {
+    t.workflow().graph(sorting("openai/test")).config(prompts(COLOURS)).create().await.id
+}
+
+fn colour_training() -> Value {
+    training_of(colours(&[("train", 2), ("val", 2)]), json!({"epochs": 2}))
+}
+
+#[tokio::test]
+async fn a_paused_training_calls_no_model_and_ends_as_without_the_pause() {
+    let model = slow_painter().await;
+    let t = model.service().await;
+    let client = t.anonymous();
+    let undisturbed =
+        Run::start(&client, &colour_workflow(&t).await, &colour_training()).await.events().await;
+    let before = model.asked();
+    let run = Run::start(&client, &colour_workflow(&t).await, &colour_training()).await;
+    until("it has begun", async || model.asked() > before + 10).await;
+    let paused = run.controlled("pause").await;
+    assert_eq!(paused["status"], "paused");
+    let asked = model.asked();
+    assert_eq!(
+        paused["usage"]["llm_calls"],
+        asked - before,
+        "what was in flight has finished, and is stored"
+    );
+    // Other work is done meanwhile.
+    let echo = t.workflow().echo().create().await;
+    for _ in 0..3 {
+        let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
+        assert_eq!(
+            post(&client, &path, &json!({"inputs": {"message": "x"}})).await.value()["status"],
+            "succeeded"
+        );
+    }
+    assert_eq!((model.asked(), &run.record().await), (asked, &paused));
+    assert_eq!(run.controlled("resume").await["status"], "running");
+    let events = run.events().await;
+    assert_eq!(reasons(&events, "training_paused"), ["client"]);
+    assert_eq!(reasons(&events, "training_resumed"), ["client"]);
+    // Between the two there is nothing.
+    let kinds: Vec<&str> = events.iter().map(kind).collect();
+    let at = kinds.iter().position(|kind| *kind == "training_paused").unwrap();
+    assert_eq!(kinds[at + 1], "training_resumed");
+    assert_same(&events, &undisturbed);
+    assert_eq!(run.record().await["usage"]["llm_calls"], model.asked() - before, "nothing was asked twice");
+    assert_eq!(before, model.asked() - before, "as many calls as without the pause");
+}
+
+#[tokio::test]
+async fn a_control_that_is_in_effect_changes_nothing() {
+    let t = TestService::start().await;
+    let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify@30ms").await);
+    let run = Run::start(&client, &workflow.id, &training(json!({"epochs": 1}))).await;
+    run.live(&t).await.until("training_progress").await;
+    assert_eq!(run.controlled("resume").await["status"], "running", "it was not paused");
+    let paused = run.controlled("pause").await;
+    assert_eq!((paused["status"].clone(), run.controlled("pause").await), (json!("paused"), paused));
+    assert_eq!(run.controlled("resume").await["status"], "running");
+    assert_eq!(run.control("resume").await.status, 200);
+    let events = run.events().await;
+    assert_eq!(
+        (reasons(&events, "training_paused"), reasons(&events, "training_resumed")),
+        (vec!["client"], vec!["client"])
+    );
+    assert_eq!(run.control("pause").await.refusal(), "409 run.not_active");
+}
+
+#[tokio::test]
+async fn a_training_is_paused_and_resumed_over_the_websocket() {
+    let t = TestService::start().await;
+    let workflow = workflow(&t, "practice/classify@30ms").await;
+    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    socket.say(&message("train_workflow", "t", &training(json!({"epochs": 1})))).await;
+    let id = socket.until("training_progress").await[0]["run_id"].clone();
+    socket.say(&json!({"type": "pause", "run_id": id, "request_id": "p"})).await;
+    let told = socket.until("training_paused").await;
+    assert_eq!(told.last().unwrap()["payload"], json!({"reason": "client"}));
+    let run = Run::of(&t.anonymous(), &workflow.id, id.as_str().unwrap());
+    run.becomes("paused").await;
+    assert_eq!(socket.settle().await, [Value::Null; 0], "nothing follows");
+    socket.say(&json!({"type": "resume", "run_id": id})).await;
+    assert_eq!(socket.next().await["type"], "training_resumed");
+    assert_eq!(kind(socket.until("run_completed").await.last().unwrap()), "run_completed");
+}
+
+#[tokio::test]
+async fn an_evaluation_is_paused_like_a_training() {
+    let t = TestService::start().await;
+    let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify@50ms").await);
+    let run = Run::start(&client, &workflow.id, &super::evaluation(24, json!({"max_concurrency": 2}))).await;
+    run.live(&t).await.until("evaluation_progress").await;
+    assert_eq!(run.controlled("pause").await["status"], "paused");
+    run.controlled("resume").await;
+    let events = run.events().await;
+    assert_eq!(
+        steps(&events),
+        ["run_started", "training_paused", "training_resumed", "evaluation_result", "run_completed"]
+    );
+    assert_eq!(super::only(&events, "evaluation_result")["n_cases"], 24);
+}
+
+#[tokio::test]
+async fn a_paused_training_outlives_the_service_and_stays_paused() {
+    let mut t = TestService::start().await;
+    let body = training(json!({"epochs": 1}));
+    let [one, other] =
+        [workflow(&t, "practice/classify@30ms").await, workflow(&t, "practice/classify@30ms").await];
+    let undisturbed = Run::start(&t.anonymous(), &one.id, &body).await.events().await;
+    let run = Run::start(&t.anonymous(), &other.id, &body).await;
+    run.live(&t).await.until("training_progress").await;
+    run.controlled("pause").await;
+    t.restart().await;
+    let run = run.over(&t.anonymous());
+    assert_eq!(run.record().await["status"], "paused");
+    assert_eq!(run.controlled("resume").await["status"], "running");
+    let events = run.events().await;
+    assert_eq!(reasons(&events, "training_resumed"), ["client"]);
+    assert_same(&events, &undisturbed);
+}
+
+/// The pause waits ten seconds for a call in flight, drops it then, and the case is executed again later.
+#[tokio::test]
+async fn a_call_that_does_not_end_is_dropped_and_made_again_after_the_pause() {
+    let model = ModelServer::start(|number, request| match number {
+        5..=8 => Reply::Held(painter(request)),
+        _ => Reply::Text(painter(request)),
+    })
+    .await;
+    let t = model.builder().manual_clock().start().await;
+    let client = t.anonymous();
+    let workflow = colour_workflow(&t).await;
+    let mut body = colour_training();
+    body["training"]["optimizer"]["case_timeout_seconds"] = json!(300);
+    let run = t.while_time_passes(Run::start(&client, &workflow, &body)).await;
+    t.while_time_passes(until("calls are in flight", async || model.asked() == 8)).await;
+    let paused = t.while_time_passes(run.controlled("pause")).await;
+    assert_eq!(paused["status"], "paused");
+    until("the calls are dropped", async || model.gone() == 4).await;
+    assert_eq!(
+        (model.asked(), &paused["usage"]["llm_calls"]),
+        (8, &json!(8)),
+        "they were requests all the same"
+    );
+    model.release();
+    t.while_time_passes(run.controlled("resume")).await;
+    let events = t.while_time_passes(run.events()).await;
+    assert_eq!(kind(events.last().unwrap()), "run_completed");
+    assert_eq!(run.record().await["usage"]["llm_calls"], model.asked());
+}
+
+/// A client pauses, and thinks better of it while cases in flight still finish.
+#[tokio::test]
+async fn a_pause_that_is_taken_back_before_its_effect_stops_nothing() {
+    let model = ModelServer::start(|number, request| match number {
+        5..=8 => Reply::Held(painter(request)),
+        _ => Reply::Text(painter(request)),
+    })
+    .await;
+    let t = model.service().await;
+    let workflow = colour_workflow(&t).await;
+    let run = Run::start(&t.anonymous(), &workflow, &colour_training()).await;
+    until("calls are in flight", async || model.asked() == 8).await;
+    let mut socket = Socket::open(t.address(), &format!("/ws/workflow/{workflow}"), &[]).await;
+    socket.say(&json!({"type": "pause", "run_id": run.id})).await;
+    let requested = "SELECT (pause_requested_at IS NOT NULL)::text FROM training_runs";
+    until("the pause is stored", async || t.scalar(requested).await == "true").await;
+    assert_eq!(run.record().await["status"], "running", "cases are in flight");
+    run.controlled("resume").await;
+    model.release();
+    assert_eq!(run.becomes("succeeded").await["outcome"], "improved");
+}
+
+/// A resumed training does not wait for its turn among the runs of its workflow.
+#[tokio::test]
+async fn a_resumed_training_does_not_count_towards_the_concurrent_runs_of_its_workflow() {
+    let t = TestService::start().await;
+    let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify@30ms").await);
+    let headers = [("content-type", "application/json")];
+    let limit = json!({"max_concurrent_runs": 1}).to_string();
+    let changed = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, limit).await;
+    assert_eq!(changed.status, 200, "{}", changed.text());
+    let run = Run::start(&client, &workflow.id, &training(json!({"epochs": 1}))).await;
+    run.live(&t).await.until("training_progress").await;
+    run.controlled("pause").await;
+    // The only place among the runs of the workflow is taken until that run is cancelled.
+    let busy = json!({"graph": graphs::chain(&[json!({"name": "ok", "type": "llm", "model": "practice/rewrite@10000ms",
+                                                      "user": "a b c d e f"})], None)});
+    let saved = post(&client, &format!("/api/workflows/{}/versions", workflow.id), &busy).await;
+    assert_eq!(saved.status, 201, "{}", saved.text());
+    let other = post(&client, &format!("/api/workflows/{}/runs", workflow.id), &json!({})).await.value();
+    let other = format!("/api/runs/{}", other["id"].as_str().unwrap());
+    until("the other run executes", async || {
+        super::get(&client, &other).await.value()["status"] == "running"
+    })
+    .await;
+    assert_eq!(run.controlled("resume").await["status"], "running");
+    run.becomes("succeeded").await;
+    assert_eq!(super::get(&client, &other).await.value()["status"], "running");
+    assert_eq!(client.send("POST", &format!("{other}/cancel"), &[], "").await.unwrap().status, 200);
+}

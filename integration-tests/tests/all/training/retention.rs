@@ -1,0 +1,168 @@
+//! How long what a training has stored is kept, and what cannot be changed.
+
+use std::time::Duration;
+
+use integration_tests::{AnswerExt, TestService, until};
+use serde_json::json;
+
+use super::{Run, checkpoints_of, get, training, training_of, workflow};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Tables with rows of the run alone.
+const OF_RUN: [&str; 6] = [
+    "training_runs",
+    "training_calls",
+    "training_cases",
+    "training_candidates",
+    "training_marks",
+    "stream_events_kept",
+];
+/// Tables with the cases that its request has brought.
+const OF_DATASET: [&str; 3] = ["datasets", "dataset_versions", "dataset_entries"];
+
+async fn rows(t: &TestService, table: &str) -> u64 {
+    t.scalar(&format!("SELECT count(*) FROM {table}")).await.parse().unwrap()
+}
+
+/// Moves the clock by an hour again and again until the table has so many rows.
+async fn until_rows(t: &TestService, table: &str, wanted: u64) {
+    let found = until(table, async || rows(t, table).await == wanted);
+    t.while_time_passes_in(Duration::from_secs(600), found).await;
+}
+
+async fn trained(t: &TestService, workflow: &str) -> Run {
+    let run =
+        t.while_time_passes(Run::start(&t.anonymous(), workflow, &training(json!({"epochs": 1})))).await;
+    assert_eq!(t.while_time_passes(run.becomes("succeeded")).await["outcome"], "improved");
+    run
+}
+
+#[tokio::test]
+async fn a_forgotten_training_takes_everything_with_it_but_its_checkpoints() {
+    let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
+    let workflow = workflow(&t, "practice/classify").await.id;
+    let run = trained(&t, &workflow).await;
+    let echo = t.workflow().echo().create().await;
+    let other = format!("/api/workflows/{}/runs?wait=20", echo.id);
+    let other = t.while_time_passes(t.post(&other, r#"{"inputs": {"message": "x"}}"#)).await;
+    assert_eq!(other.value()["status"], "succeeded");
+    for table in OF_RUN.into_iter().chain(OF_DATASET).chain(["dataset_cases"]) {
+        assert!(rows(&t, table).await > 0, "{table}");
+    }
+    let checkpoints = get(&t.anonymous(), &checkpoints_of(&workflow)).await;
+    assert!(checkpoints.value().as_array().unwrap().len() > 1);
+    // Events stay readable beyond the day for which those of other runs do.
+    t.advance(DAY + DAY / 2);
+    until_rows(&t, "streams", 1).await;
+    let events = t.while_time_passes(run.events()).await;
+    super::only(&events, "training_result");
+    t.advance(2 * DAY);
+    until_rows(&t, "runs", 0).await;
+    for table in OF_RUN.into_iter().chain(OF_DATASET).chain(["streams"]) {
+        assert_eq!(rows(&t, table).await, 0, "{table}");
+    }
+    let client = t.anonymous();
+    for path in [run.path.clone(), format!("{}/events", run.path)] {
+        assert_eq!(get(&client, &path).await.refusal(), "404 run.not_found", "{path}");
+    }
+    assert_eq!(get(&client, &checkpoints_of(&workflow)).await.value(), checkpoints.value());
+    // Their prompts are good for a new training.
+    let next = training_of(super::cases(2), json!({"name": "none", "resume": {"config_version": 1}}));
+    let next = t.while_time_passes(Run::start(&client, &workflow, &next)).await;
+    t.while_time_passes(next.becomes("succeeded")).await;
+}
+
+/// Cases by content: one that another dataset has, too, stays with that.
+#[tokio::test]
+async fn cases_of_no_dataset_are_deleted_after_a_day() {
+    let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
+    let workflow = workflow(&t, "practice/classify").await.id;
+    trained(&t, &workflow).await;
+    assert_eq!(rows(&t, "dataset_cases").await, 24);
+    t.advance(2 * DAY);
+    // The same first cases, two days later.
+    let again = training_of(super::cases(5), json!({"name": "none"}));
+    let again = t.while_time_passes(Run::start(&t.anonymous(), &workflow, &again)).await;
+    t.while_time_passes(again.becomes("succeeded")).await;
+    assert_eq!(rows(&t, "dataset_cases").await, 24, "each case is stored once");
+    t.advance(DAY + DAY / 2);
+    until_rows(&t, "runs", 1).await;
+    until_rows(&t, "dataset_cases", 5).await;
+    let cases = get(&t.anonymous(), &format!("{}/cases?limit=200", again.path)).await.value();
+    assert_eq!(cases["data"].as_array().unwrap().len(), 5);
+}
+
+/// Cases that were stored for a run that was never stored: the request died in between.
+#[tokio::test]
+async fn cases_of_a_start_that_never_came_are_deleted() {
+    let t = TestService::builder().manual_clock().start().await;
+    let workflow = workflow(&t, "practice/classify").await.id;
+    let run = trained(&t, &workflow).await;
+    let orphan = "01890000-0000-7000-8000-00000000000a";
+    t.execute(&format!(
+        "INSERT INTO datasets SELECT '{orphan}', workspace_id, workflow_id, NULL, created_at FROM datasets"
+    ))
+    .await;
+    t.execute(&format!(
+        "INSERT INTO dataset_entries SELECT '{orphan}', 1, 0, digest FROM dataset_entries LIMIT 1"
+    ))
+    .await;
+    t.advance(2 * DAY);
+    until_rows(&t, "datasets", 1).await;
+    assert_eq!(t.scalar("SELECT id::text FROM datasets").await, run.id, "that of a run stays with it");
+    assert_eq!(rows(&t, "dataset_entries").await, 24);
+}
+
+#[tokio::test]
+async fn checkpoints_cannot_be_changed_or_deleted() {
+    let t = TestService::start().await;
+    let workflow = workflow(&t, "practice/classify").await;
+    let run =
+        Run::start(&t.anonymous(), &workflow.id, &training_of(super::cases(4), json!({"name": "none"})))
+            .await;
+    run.becomes("succeeded").await;
+    let before = get(&t.anonymous(), &checkpoints_of(&workflow.id)).await.value();
+    t.execute(
+        "CREATE FUNCTION tried(change text) RETURNS text LANGUAGE plpgsql AS $$
+         BEGIN EXECUTE change; RETURN 'done'; EXCEPTION WHEN OTHERS THEN RETURN SQLERRM; END $$",
+    )
+    .await;
+    // The owner of the tables is refused by the trigger.
+    for change in [
+        "UPDATE training_checkpoints SET score = 1",
+        "UPDATE training_checkpoints SET is_best = NOT is_best",
+        "DELETE FROM training_checkpoints",
+        "TRUNCATE training_checkpoints",
+    ] {
+        let told = t.scalar(&format!("SELECT tried('{change}')")).await;
+        assert_eq!(told, "training_checkpoints is append-only", "{change}");
+    }
+    // The service's role lacks the rights.
+    for right in ["UPDATE", "DELETE", "TRUNCATE"] {
+        let may = format!("SELECT has_table_privilege('callboard_app', 'training_checkpoints', '{right}')");
+        assert_eq!(t.scalar(&may).await, "false", "{right}");
+    }
+    assert_eq!(
+        t.scalar("SELECT has_table_privilege('callboard_app', 'training_checkpoints', 'INSERT')").await,
+        "true"
+    );
+    assert_eq!(get(&t.anonymous(), &checkpoints_of(&workflow.id)).await.value(), before);
+}
+
+/// A run that waits for a client is not old, however long it waits.
+#[tokio::test]
+async fn a_paused_training_is_not_forgotten() {
+    let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
+    let done = workflow(&t, "practice/classify").await.id;
+    let slow = workflow(&t, "practice/classify@1000ms").await.id;
+    let client = t.anonymous();
+    let run = t.while_time_passes(Run::start(&client, &slow, &training(json!({"epochs": 1})))).await;
+    assert_eq!(t.while_time_passes(run.controlled("pause")).await["status"], "paused");
+    trained(&t, &done).await;
+    t.advance(5 * DAY);
+    until_rows(&t, "runs", 1).await;
+    assert_eq!(run.record().await["status"], "paused");
+    t.while_time_passes(run.controlled("resume")).await;
+    assert_eq!(t.while_time_passes(run.becomes("succeeded")).await["outcome"], "improved");
+}

@@ -1,0 +1,128 @@
+//! What the optimizer's model is told: nothing of cases that decide or test.
+
+use integration_tests::TestService;
+use serde_json::{Value, json};
+
+use super::model::{COLOURS, ModelServer, Reply, colours, is_of_optimizer, painter, wants_prompt};
+use super::{Run, only, payloads, prompts, sorting, steps, training_of};
+
+/// Cases in all three splits, each with a token that names its split.
+fn split_cases() -> Vec<Value> {
+    colours(&[("train", 2), ("val", 2), ("test", 2)])
+}
+
+async fn colour_workflow(t: &TestService) -> String {
+    t.workflow().graph(sorting("openai/task")).config(prompts(COLOURS)).create().await.id
+}
+
+/// An optimizer's model of its own.
+fn optimizer(name: &str) -> Value {
+    json!({"name": name, "epochs": 2, "models": {"optimizer": {"model": "openai/reflector"}}})
+}
+
+#[tokio::test]
+async fn cases_that_decide_or_test_are_never_told_to_the_optimizer() {
+    for name in ["textgrad", "gepa", "auto", "random"] {
+        let model = ModelServer::start(|_, request| Reply::Text(painter(request))).await;
+        let t = model.service().await;
+        let body = training_of(split_cases(), optimizer(name));
+        let run = Run::start(&t.anonymous(), &colour_workflow(&t).await, &body).await;
+        let events = run.events().await;
+        let result = only(&events, "training_result");
+        let (asked, tasks): (Vec<Value>, Vec<Value>) =
+            model.requests().into_iter().partition(|request| request["model"] == "reflector");
+        assert!(asked.iter().all(is_of_optimizer) && !tasks.iter().any(is_of_optimizer), "{name}");
+        assert_eq!(result["usage"]["by_role"]["optimizer"], asked.len(), "{name}");
+        assert!(asked.iter().any(wants_prompt), "{name}");
+        for request in &asked {
+            let text = request.to_string();
+            assert!(!text.contains("canary-val") && !text.contains("canary-test"), "{name}: {text}");
+        }
+        // The task's model sees each of them; without feedback, nothing is learnt from cases for training.
+        let splits =
+            ["train", "val", "test"].into_iter().filter(|split| *split != "train" || name != "random");
+        for split in splits {
+            let canary = format!("canary-{split}-zorp0");
+            assert!(tasks.iter().any(|request| request.to_string().contains(&canary)), "{name}: {split}");
+        }
+        // Metadata is for evaluators: no model is told any of it.
+        assert!(!model.requests().iter().any(|request| request.to_string().contains("-note")), "{name}");
+        assert_test_comes_last(&events, name);
+        if name != "random" {
+            assert_eq!(result["outcome"], "improved", "{name}: {result}");
+            assert_eq!(result["seed_vs_best"]["test"], json!({"seed": 0.0, "best": 1.0}), "{name}");
+        }
+    }
+}
+
+/// The test split is used once, after everything is decided, with the seed and with the returned prompts alone.
+fn assert_test_comes_last(events: &[Value], name: &str) {
+    let progress = payloads(events, "training_progress");
+    let first = progress.iter().position(|case| case["split"] == "test").expect("the test split is used");
+    for (at, case) in progress.iter().enumerate() {
+        assert_eq!(case["phase"] == "test", case["split"] == "test", "{name}: {case}");
+        assert_eq!(case["phase"] == "test", at >= first, "{name}: the test comes last");
+    }
+    let mut candidates: Vec<&Value> = progress[first..].iter().map(|case| &case["candidate_id"]).collect();
+    candidates.dedup();
+    assert!(candidates.len() <= 2 && candidates[0] == 0, "{name}: {candidates:?}");
+    let last_epoch = events.iter().rposition(|event| event["type"] == "training_epoch_complete");
+    let test = events.iter().position(|event| event["payload"]["phase"] == "test");
+    assert!(last_epoch < test, "{name}");
+}
+
+#[tokio::test]
+async fn a_text_that_repeats_a_case_that_decides_is_rejected_with_a_warning() {
+    for split in ["val", "test"] {
+        let copied = format!("Handle zorp in a polite letter of today canary-{split}-zorp0");
+        let model = ModelServer::start(move |_, request| {
+            Reply::Text(match wants_prompt(request) {
+                true => format!("<new_prompt>{COLOURS} {copied}</new_prompt>"),
+                false => painter(request),
+            })
+        })
+        .await;
+        let t = model.service().await;
+        let body = training_of(split_cases(), json!({"epochs": 1}));
+        let run = Run::start(&t.anonymous(), &colour_workflow(&t).await, &body).await;
+        let events = run.events().await;
+        let codes = payloads(&events, "training_warning").into_iter().map(|it| it["code"].as_str().unwrap());
+        assert_eq!(codes.collect::<Vec<_>>(), ["leakage"], "{split}: {:?}", steps(&events));
+        assert_eq!(payloads(&events, "training_candidate").len(), 0, "{split}");
+        assert_eq!(only(&events, "training_result")["prompts"]["rules"], COLOURS, "{split}");
+    }
+}
+
+/// Placeholders of the seed survive, whatever the optimizer's model writes.
+#[tokio::test]
+async fn a_text_that_loses_a_placeholder_is_asked_for_again() {
+    const SEED: &str = "Name the colour. Desk: {{ inputs.desk }}.";
+    let model = ModelServer::start(|_, request| {
+        Reply::Text(match wants_prompt(request) {
+            // The second attempt begins with the same request, and shows the first one.
+            true if request["messages"].as_array().unwrap().len() == 2 => {
+                "<new_prompt>zorp means red.</new_prompt>".to_owned()
+            }
+            true => format!("<new_prompt>{SEED}\nzorp means red.</new_prompt>"),
+            false => painter(request),
+        })
+    })
+    .await;
+    let t = model.service().await;
+    let workflow = t.workflow().graph(sorting("openai/task")).config(prompts(SEED)).create().await;
+    let mut body = training_of(colours(&[("train", 1), ("val", 1)]), json!({"epochs": 1}));
+    body["inputs"] = json!({"desk": "seven"});
+    let events = Run::start(&t.anonymous(), &workflow.id, &body).await.events().await;
+    let candidates = payloads(&events, "training_candidate");
+    assert!(!candidates.is_empty(), "{:?}", steps(&events));
+    for candidate in candidates {
+        let text = candidate["prompts_changed"][0]["text"].as_str().unwrap();
+        assert!(text.contains("{{ inputs.desk }}"), "{text}");
+    }
+    let again = model.requests().into_iter().filter(|request| request.to_string().contains("must contain"));
+    assert!(again.count() > 0, "the model is told what was wrong");
+    assert!(
+        model.requests().iter().any(|request| request.to_string().contains("Desk: seven.")),
+        "it is filled in for the task"
+    );
+}

@@ -1,0 +1,11 @@
+DROP TABLE training_checkpoints;
+DROP TABLE training_counters;
+DROP TABLE training_marks;
+DROP TABLE training_candidates;
+DROP TABLE training_cases;
+DROP TABLE training_calls;
+DROP TABLE training_runs;
+DROP TABLE dataset_cases;
+DROP TABLE dataset_entries;
+DROP TABLE dataset_versions;
+DROP TABLE datasets;

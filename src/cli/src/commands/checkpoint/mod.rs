@@ -1,0 +1,39 @@
+//! `callboard checkpoint …`: the prompts that trainings have found.
+
+mod diff;
+mod lines;
+mod list;
+mod locate;
+mod promote;
+mod record;
+mod show;
+
+use clap::Subcommand;
+
+pub(super) use record::{epoch_of, prompt_texts, score_of};
+
+use crate::options::{ClientOptions, in_workspace};
+use crate::output::{Failure, Output};
+
+/// What can be done with checkpoints. A checkpoint is named by its number within the workflow or by its id.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckpointCommand {
+    /// List the checkpoints of a workflow, newest first
+    List(list::List),
+    /// Show the prompts and the metrics of a checkpoint
+    Show(show::Show),
+    /// Compare the prompts of two checkpoints line by line
+    Diff(diff::Diff),
+    /// Save the prompts of a checkpoint as a new version of the workflow
+    Use(promote::Use),
+}
+
+/// Returns how to print errors, too.
+pub(crate) fn run(command: CheckpointCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    match command {
+        CheckpointCommand::List(command) => in_workspace!(command, outer),
+        CheckpointCommand::Show(command) => in_workspace!(command, outer),
+        CheckpointCommand::Diff(command) => in_workspace!(command, outer),
+        CheckpointCommand::Use(command) => in_workspace!(command, outer),
+    }
+}

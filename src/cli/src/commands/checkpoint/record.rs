@@ -1,0 +1,69 @@
+//! What the record of a checkpoint holds. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use wire::CheckpointRecord;
+
+/// The texts of the prompts in a runnable config, by their names.
+pub(in crate::commands) fn prompt_texts(config: &Map<String, Value>) -> BTreeMap<&str, &str> {
+    let prompts = config.get("prompts").and_then(Value::as_object).into_iter().flatten();
+    prompts
+        .filter_map(|(name, prompt)| Some((name.as_str(), prompt.get("text").unwrap_or(prompt).as_str()?)))
+        .collect()
+}
+
+/// The score of its prompts on the scoring cases.
+pub(in crate::commands) fn score_of(checkpoint: &CheckpointRecord) -> Option<f64> {
+    checkpoint.metadata.get("score").and_then(Value::as_f64)
+}
+
+/// The epoch in which it was written.
+pub(in crate::commands) fn epoch_of(checkpoint: &CheckpointRecord) -> Option<u64> {
+    checkpoint.metadata.get("epoch").and_then(Value::as_u64)
+}
+
+/// A checkpoint for tests, with these prompts.
+#[cfg(test)]
+pub(super) fn example(number: i64, prompts: Value) -> CheckpointRecord {
+    CheckpointRecord {
+        id: format!("id-{number}"),
+        workflow_id: "w".into(),
+        config_version: number,
+        runnable_config: Map::from_iter([("prompts".to_owned(), prompts)]),
+        metrics: Map::from_iter([("exact".to_owned(), Value::from(0.7))]),
+        metadata: Map::from_iter([
+            ("epoch".to_owned(), Value::from(2)),
+            ("score".to_owned(), Value::from(0.7)),
+            ("run_id".to_owned(), Value::from("r1")),
+        ]),
+        artifact_url: None,
+        is_best: true,
+        created_at: "2026-11-26T09:00:00.000000Z".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn prompts_are_objects_or_texts() {
+        let prompts =
+            json!({"a": {"text": "A.", "requires_grad": true}, "b": "B.", "c": {"text": 1}, "d": null});
+        let checkpoint = example(1, prompts);
+        let texts = prompt_texts(&checkpoint.runnable_config);
+        assert_eq!(texts.into_iter().collect::<Vec<_>>(), [("a", "A."), ("b", "B.")]);
+        assert!(prompt_texts(&Map::new()).is_empty());
+    }
+
+    #[test]
+    fn score_and_epoch_are_in_the_metadata() {
+        let mut checkpoint = example(1, json!({}));
+        assert_eq!((score_of(&checkpoint), epoch_of(&checkpoint)), (Some(0.7), Some(2)));
+        checkpoint.metadata.clear();
+        assert_eq!((score_of(&checkpoint), epoch_of(&checkpoint)), (None, None));
+    }
+}

@@ -1,0 +1,209 @@
+//! `--dataset`: a file with cases.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use training::{Case, read_cases, read_csv, read_lines};
+
+use crate::commands::workflow::file::Text;
+use crate::complaint::{Complaint, Place, Places};
+use crate::output::Failure;
+
+/// How cases are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DatasetForm {
+    /// A JSON list, or an object with the list `cases`.
+    List,
+    /// A JSON object on each line.
+    Lines,
+    /// CSV with a header.
+    Csv,
+}
+
+impl DatasetForm {
+    /// By the ending of the file's name.
+    fn of(path: &Path) -> Option<Self> {
+        let ending = path.extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
+        match ending.as_str() {
+            "json" => Some(Self::List),
+            "jsonl" | "ndjson" => Some(Self::Lines),
+            "csv" => Some(Self::Csv),
+            _ => None,
+        }
+    }
+}
+
+/// A file with cases.
+pub(super) struct DatasetFile {
+    text: Text,
+    form: DatasetForm,
+    /// The pointer of the list in the file.
+    list_at: &'static str,
+    cases: Vec<Value>,
+}
+
+impl DatasetFile {
+    /// Reads a file; the ending of its name says what it is.
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let form = DatasetForm::of(path).ok_or_else(|| {
+            Failure::usage(format!(
+                "{} is not a dataset file; use a name that ends with .json, .jsonl, .ndjson or .csv",
+                path.display()
+            ))
+        })?;
+        Self::parse(Text::read(path)?, form)
+    }
+
+    fn parse(text: Text, form: DatasetForm) -> Result<Self, Failure> {
+        let mut problems = Vec::new();
+        let (cases, list_at) = match form {
+            DatasetForm::List => {
+                let content = text.json()?;
+                let (list, at) = content.get("cases").map_or((&content, ""), |cases| (cases, "/cases"));
+                (read_cases(list, at, None, &mut problems), at)
+            }
+            DatasetForm::Lines => (read_lines(text.text(), &mut problems), ""),
+            DatasetForm::Csv => (read_csv(text.text(), &mut problems), ""),
+        };
+        let file = Self { text, form, list_at, cases: cases.into_iter().map(as_value).collect() };
+        if problems.is_empty() {
+            return Ok(file);
+        }
+        let message = match problems.len() {
+            1 => "The dataset is not valid: 1 problem.".to_owned(),
+            count => format!("The dataset is not valid: {count} problems."),
+        };
+        Err(Complaint::failed(message)
+            .coded("client.dataset_invalid")
+            .problems(problems)
+            .located(&file)
+            .into())
+    }
+
+    /// The cases of the file, for a request. It has none afterwards.
+    pub(super) fn take_cases(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.cases)
+    }
+
+    /// The place of a case, or of a part of it, by its pointer below the list of a request. Records of CSV may have several lines, so
+    /// that their places are not known.
+    pub(super) fn place_of_case(&self, pointer: &str) -> Option<Place> {
+        match self.form {
+            DatasetForm::List => Some(self.text.place(&format!("{}{pointer}", self.list_at))),
+            DatasetForm::Lines => {
+                let index = pointer.split('/').nth(1)?.parse().ok()?;
+                let lines = self.text.text().lines().enumerate();
+                let (before, _) = lines.filter(|(_, line)| !line.trim().is_empty()).nth(index)?;
+                Some(self.line(before.saturating_add(1)))
+            }
+            DatasetForm::Csv => None,
+        }
+    }
+
+    fn line(&self, line: usize) -> Place {
+        Place { file: self.text.name().to_owned(), line }
+    }
+}
+
+/// The places of the problems that are found here: of JSON its pointers, of the others `/lines/<number>`.
+impl Places for DatasetFile {
+    fn place(&self, pointer: &str) -> Option<Place> {
+        if self.form == DatasetForm::List {
+            return Some(self.text.place(pointer));
+        }
+        let number = pointer.strip_prefix("/lines/")?.split('/').next()?;
+        Some(self.line(number.parse().ok()?))
+    }
+}
+
+/// A case as requests have it.
+fn as_value(case: Case) -> Value {
+    let mut members = Map::from_iter([
+        ("id".to_owned(), Value::String(case.id)),
+        ("inputs".to_owned(), Value::Object(case.inputs)),
+    ]);
+    if !case.expected_output.is_null() {
+        members.insert("expected_output".to_owned(), case.expected_output);
+    }
+    if !case.metadata.is_empty() {
+        members.insert("metadata".to_owned(), Value::Object(case.metadata));
+    }
+    Value::Object(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(form: DatasetForm, text: &str) -> Result<DatasetFile, Failure> {
+        DatasetFile::parse(Text::of("cases", text), form)
+    }
+
+    fn cases(form: DatasetForm, text: &str) -> Vec<Value> {
+        parse(form, text).unwrap().take_cases()
+    }
+
+    #[test]
+    fn the_ending_of_the_name_says_the_form() {
+        for (name, form) in [
+            ("a.json", Some(DatasetForm::List)),
+            ("a.b.JSONL", Some(DatasetForm::Lines)),
+            ("a.ndjson", Some(DatasetForm::Lines)),
+            ("./x/a.csv", Some(DatasetForm::Csv)),
+            ("a.txt", None),
+            ("-", None),
+        ] {
+            assert_eq!(DatasetForm::of(Path::new(name)), form, "{name}");
+        }
+    }
+
+    #[test]
+    fn each_form_has_the_same_cases() {
+        let expected = [
+            json!({"id": "a", "inputs": {"message": "Hi"}, "expected_output": "Hello"}),
+            json!({"id": "1", "inputs": {"message": "Bye"}, "metadata": {"split": "val"}}),
+        ];
+        let list = r#"[{"id": "a", "inputs": {"message": "Hi"}, "expected_output": "Hello"},
+            {"inputs": {"message": "Bye"}, "metadata": {"split": "val"}}]"#;
+        assert_eq!(cases(DatasetForm::List, list), expected);
+        assert_eq!(cases(DatasetForm::List, &format!(r#"{{"name": "x", "cases": {list}}}"#)), expected);
+        let lines = "{\"id\": \"a\", \"inputs\": {\"message\": \"Hi\"}, \"expected_output\": \"Hello\"}\n\n\
+                     {\"inputs\": {\"message\": \"Bye\"}, \"metadata\": {\"split\": \"val\"}}\n";
+        assert_eq!(cases(DatasetForm::Lines, lines), expected);
+        assert_eq!(
+            cases(DatasetForm::Csv, "id,message,expected_output,split\na,Hi,Hello,\n,Bye,,val\n"),
+            expected
+        );
+    }
+
+    #[test]
+    fn problems_have_their_lines() {
+        let told = |form, text: &str| match parse(form, text) {
+            Err(Failure::Told(complaint)) => complaint.for_programs(),
+            _ => String::new(),
+        };
+        let lines = told(DatasetForm::Lines, "{\"inputs\": {}}\n{\"inputs\": 1}\n");
+        assert!(lines.contains(r#""file":"cases","line":2"#), "{lines}");
+        let list = told(DatasetForm::List, "{\"cases\": [\n{\"inputs\": {}},\n7]}");
+        assert!(list.contains(r#""line":3"#), "{list}");
+        let csv = told(DatasetForm::Csv, "a,b\n1,2\n3\n");
+        assert!(csv.contains(r#""line":3"#), "{csv}");
+        assert!(told(DatasetForm::Lines, "").contains("dataset_empty"));
+        assert!(told(DatasetForm::List, "{").contains("cases:1:"));
+    }
+
+    #[test]
+    fn a_case_of_a_request_has_its_line() {
+        let line = |form, text: &str, pointer: &str| {
+            parse(form, text).unwrap().place_of_case(pointer).map(|place| place.line)
+        };
+        let lines = "\n{\"inputs\": {}}\n\n{\"inputs\": {\"a\": 1}}\n";
+        assert_eq!(line(DatasetForm::Lines, lines, "/1/metadata"), Some(4));
+        assert_eq!(line(DatasetForm::Lines, lines, "/2"), None);
+        assert_eq!(line(DatasetForm::List, "{\"cases\":\n[\n{\"inputs\": {}}]}", "/0/inputs"), Some(3));
+        assert_eq!(line(DatasetForm::Csv, "a\n1\n", "/0"), None);
+    }
+}

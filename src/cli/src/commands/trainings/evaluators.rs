@@ -1,0 +1,154 @@
+//! `--evaluator`: what judges a case. Pure.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::output::Failure;
+
+/// Judges if no evaluator is given.
+const DEFAULT_EVALUATOR: &str = "builtin:exact_match";
+
+/// An argument.
+struct EvaluatorArgument {
+    id: Option<String>,
+    /// The part of the entrypoint that makes an id.
+    name: String,
+    /// The evaluator without its id.
+    members: Map<String, Value>,
+}
+
+/// The list `evaluators` of a request. An id that is not given is the name of the entrypoint, with a number if it is taken.
+pub(super) fn evaluators(arguments: &[String]) -> Result<Value, Failure> {
+    let default = [DEFAULT_EVALUATOR.to_owned()];
+    let arguments = if arguments.is_empty() { default.as_slice() } else { arguments };
+    let read = arguments.iter().map(|text| read(text)).collect::<Result<Vec<_>, _>>()?;
+    // The given ids come first: no other evaluator may take one of them.
+    let mut taken: BTreeSet<String> = read.iter().filter_map(|argument| argument.id.clone()).collect();
+    let named = read.into_iter().map(|argument| {
+        let id = argument.id.unwrap_or_else(|| free_id(&argument.name, &mut taken));
+        let mut members = argument.members;
+        members.insert("id".to_owned(), Value::String(id));
+        Value::Object(members)
+    });
+    Ok(named.collect())
+}
+
+/// An entrypoint, `ID=ENTRYPOINT`, or an evaluator as in a request.
+fn read(text: &str) -> Result<EvaluatorArgument, Failure> {
+    let text = text.trim();
+    if text.starts_with('{') {
+        return whole(text);
+    }
+    let (id, entrypoint) = match text.split_once('=') {
+        // Behind the colon, `=` is a part of the entrypoint.
+        Some((id, entrypoint)) if !id.contains(':') => (Some(id), entrypoint),
+        _ => (None, text),
+    };
+    if id == Some("") {
+        return Err(Failure::usage(format!(
+            "--evaluator `{text}` has an empty id; write it as ID=ENTRYPOINT"
+        )));
+    }
+    let name = name_of(text, entrypoint)?;
+    let members = Map::from_iter([("entrypoint".to_owned(), json!(entrypoint))]);
+    Ok(EvaluatorArgument { id: id.map(str::to_owned), name, members })
+}
+
+fn whole(text: &str) -> Result<EvaluatorArgument, Failure> {
+    let mut members: Map<String, Value> = serde_json::from_str(text)
+        .map_err(|error| Failure::usage(format!("--evaluator `{text}` is not a JSON object: {error}")))?;
+    let name = name_of(text, members.get("entrypoint").and_then(Value::as_str).unwrap_or_default())?;
+    let id = match members.remove("id") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) => Some(id),
+        Some(other) => {
+            return Err(Failure::usage(format!(
+                "--evaluator `{text}`: `id` must be a string, and {other} is not"
+            )));
+        }
+    };
+    Ok(EvaluatorArgument { id, name, members })
+}
+
+/// `contains` of `builtin:contains`.
+fn name_of(text: &str, entrypoint: &str) -> Result<String, Failure> {
+    match entrypoint.split_once(':') {
+        Some((module, name)) if !module.is_empty() && !name.is_empty() => Ok(name.to_owned()),
+        _ => Err(Failure::usage(format!(
+            "--evaluator `{text}` has no valid entrypoint; write it as module:name, such as {DEFAULT_EVALUATOR}"
+        ))),
+    }
+}
+
+fn free_id(name: &str, taken: &mut BTreeSet<String>) -> String {
+    let mut id = name.to_owned();
+    let mut number = 2_u64;
+    while !taken.insert(id.clone()) {
+        id = format!("{name}_{number}");
+        number += 1;
+    }
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(arguments: &[&str]) -> Result<Value, Failure> {
+        evaluators(&arguments.iter().map(|&text| text.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_default_is_the_exact_match() {
+        assert_eq!(given(&[]).unwrap(), json!([{"id": "exact_match", "entrypoint": "builtin:exact_match"}]));
+    }
+
+    #[test]
+    fn ids_are_given_or_made_of_entrypoints() {
+        for (argument, id, entrypoint) in [
+            ("builtin:contains", "contains", "builtin:contains"),
+            ("polite=builtin:llm_judge", "polite", "builtin:llm_judge"),
+            ("workflow:support", "support", "workflow:support"),
+            ("grading:a=b", "a=b", "grading:a=b"),
+            (" builtin:rouge_l ", "rouge_l", "builtin:rouge_l"),
+        ] {
+            assert_eq!(given(&[argument]).unwrap(), json!([{"id": id, "entrypoint": entrypoint}]));
+        }
+    }
+
+    #[test]
+    fn duplicates_get_numbers_and_given_ids_stay() {
+        let read =
+            given(&["builtin:contains", "builtin:contains", "contains_2=builtin:regex", "other:contains"])
+                .unwrap();
+        let ids: Vec<&Value> = read.as_array().unwrap().iter().map(|one| &one["id"]).collect();
+        assert_eq!(ids, ["contains", "contains_3", "contains_2", "contains_4"]);
+    }
+
+    #[test]
+    fn an_object_is_an_evaluator_as_in_a_request() {
+        let read = given(&[r#"{"entrypoint": "builtin:regex", "config": {"pattern": "^a"}, "weight": 2}"#]);
+        let expected = json!([
+            {"id": "regex", "entrypoint": "builtin:regex", "config": {"pattern": "^a"}, "weight": 2}
+        ]);
+        assert_eq!(read.unwrap(), expected);
+    }
+
+    #[test]
+    fn arguments_that_are_not_evaluators_are_rejected() {
+        for bad in [
+            "",
+            "exact_match",
+            "builtin:",
+            ":x",
+            "=builtin:contains",
+            "a=b",
+            "{",
+            "{}",
+            r#"{"id": 1, "entrypoint": "a:b"}"#,
+        ] {
+            assert!(given(&[bad]).is_err(), "{bad}");
+        }
+    }
+}

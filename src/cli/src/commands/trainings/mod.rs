@@ -1,0 +1,33 @@
+//! `callboard train` and `callboard evaluate`.
+
+mod conclude;
+mod dataset;
+mod display;
+mod evaluate;
+mod evaluators;
+mod findings;
+mod numbers;
+mod plan;
+mod request;
+mod results;
+mod setup;
+mod start;
+mod train;
+mod watch;
+
+pub(crate) use evaluate::Evaluate;
+pub(crate) use train::Train;
+
+/// A training or an evaluation, and how the user names its workflow.
+#[derive(Debug, Clone)]
+struct TrainingRef {
+    workflow: String,
+    run: String,
+}
+
+impl TrainingRef {
+    /// The command that shows it again, and resumes it if it is paused.
+    fn attach_command(&self) -> String {
+        format!("callboard train {} --attach {}", self.workflow, self.run)
+    }
+}

@@ -1,0 +1,118 @@
+//! `--dry-run`: what a training or an evaluation would do.
+
+use serde_json::Value;
+use wire::{StartTraining, TrainingPlan};
+
+use super::request::RequestFiles;
+use crate::options::Session;
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::terminal::{Paint, harmless};
+
+/// Prints the plan; starts nothing.
+pub(super) async fn print(
+    session: &Session,
+    workflow: &str,
+    wanted: &StartTraining,
+    files: &RequestFiles,
+) -> Result<(), Failure> {
+    let plan = session.client.plan_training(workflow, wanted).await;
+    let plan = plan.map_err(|error| session.complaint(error).located(files).about(workflow))?;
+    if session.output == Output::Json {
+        return say(pretty(&plan)?);
+    }
+    let paint = Paint::stderr();
+    for warning in &plan.warnings {
+        let code = paint.dim(format_args!("({})", harmless(&warning.code)));
+        complain(format_args!("{} {} {code}", paint.warning("warning:"), harmless(&warning.message)));
+    }
+    for (name, value) in lines(&plan) {
+        say(format_args!("{name:<10} {}", harmless(&value)))?;
+    }
+    complain(paint.dim("Nothing was started."));
+    Ok(())
+}
+
+/// Name and value of each line.
+fn lines(plan: &TrainingPlan) -> Vec<(&'static str, String)> {
+    let mut lines = vec![
+        ("kind", plan.kind.as_str().to_owned()),
+        ("version", plan.version.map_or_else(|| "draft".to_owned(), |number| number.to_string())),
+    ];
+    if !plan.trainable_prompts.is_empty() {
+        lines.push(("prompts", plan.trainable_prompts.join(", ")));
+    }
+    if let Some(splits) = &plan.splits {
+        let (train, val, test) = (splits.train.len(), splits.val.len(), splits.test.len());
+        let kfold = if splits.test_estimate.as_deref() == Some("kfold") { " (k-fold estimate)" } else { "" };
+        lines.push(("splits", format!("{train} train, {val} val, {test} test{kfold}")));
+    }
+    if let Some(name) = plan.optimizer.get("name").and_then(Value::as_str) {
+        let epochs = plan.optimizer.get("epochs").map(|epochs| format!(", {epochs} epochs"));
+        lines.push(("optimizer", format!("{name}{}", epochs.unwrap_or_default())));
+    }
+    for (name, member) in [("executions", "cases"), ("calls", "llm_calls")] {
+        lines.extend(plan.estimate.get(member).map(|range| (name, estimate(range))));
+    }
+    for pin in plan.pins.as_array().into_iter().flatten() {
+        let member = |name: &str| pin.get(name).map(text).unwrap_or_default();
+        lines.push(("pin", format!("{} version {}", member("workflow"), member("version"))));
+    }
+    lines
+}
+
+/// A number, or the range `{min, expected, max}`.
+fn estimate(range: &Value) -> String {
+    let number = |name: &str| range.get(name).and_then(Value::as_u64);
+    match (number("min"), number("expected"), number("max")) {
+        (Some(min), Some(expected), Some(max)) if min == expected && expected == max => max.to_string(),
+        (Some(min), Some(expected), Some(max)) => format!("about {expected} ({min} to {max})"),
+        (Some(min), Some(expected), None) => format!("about {expected} (at least {min})"),
+        _ => text(range),
+    }
+}
+
+/// A value as text, without the quotes of a string.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_has_a_line_for_each_matter() {
+        let plan: TrainingPlan = serde_json::from_value(json!({
+            "kind": "training", "version": 3, "trainable_prompts": ["answer", "tone"],
+            "estimate": {"cases": {"min": 12, "expected": 480, "max": null}, "llm_calls": {"min": 12, "expected": 900, "max": 1000}},
+            "splits": {"train": [0, 1], "val": [2], "test": [], "test_estimate": "kfold"},
+            "pins": [{"workflow": "escalate", "asked": null, "version": 4, "version_id": "v"}],
+            "optimizer": {"name": "gepa", "epochs": 3}, "warnings": []
+        }))
+        .unwrap();
+        let lines: Vec<String> =
+            lines(&plan).into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        assert_eq!(
+            lines,
+            [
+                "kind: training",
+                "version: 3",
+                "prompts: answer, tone",
+                "splits: 2 train, 1 val, 0 test (k-fold estimate)",
+                "optimizer: gepa, 3 epochs",
+                "executions: about 480 (at least 12)",
+                "calls: about 900 (12 to 1000)",
+                "pin: escalate version 4",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_estimate_is_a_number_or_a_range() {
+        assert_eq!(estimate(&json!(20)), "20");
+        assert_eq!(estimate(&json!({"min": 20, "expected": 20, "max": 20})), "20");
+        assert_eq!(estimate(&json!("many")), "many");
+    }
+}

@@ -1,0 +1,166 @@
+//! The request of a training or an evaluation, and the files that it is made of.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use wire::StartTraining;
+
+use super::dataset::DatasetFile;
+use super::setup::TrainingSetup;
+use crate::commands::workflow::file::{GraphFile, Text};
+use crate::complaint::{Place, Places};
+use crate::output::Failure;
+
+/// The files of a request.
+pub(super) struct RequestFiles {
+    graph: Option<GraphFile>,
+    /// A runnable config without a graph; the one that belongs to a graph is in `graph`.
+    config: Option<Text>,
+    dataset: Option<DatasetFile>,
+    /// The object `training`.
+    request: Option<Text>,
+}
+
+impl RequestFiles {
+    /// Reads them.
+    pub(super) fn read(
+        setup: &TrainingSetup,
+        dataset: Option<&Path>,
+        request: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let (graph, config) = (setup.graph.as_deref(), setup.config.as_deref());
+        let from_stdin =
+            [graph, config, request].into_iter().flatten().filter(|path| path.as_os_str() == "-");
+        if from_stdin.count() > 1 {
+            return Err(Failure::usage("only one of the files can come from standard input"));
+        }
+        let (graph, config) = match graph {
+            Some(graph) => (Some(GraphFile::read(graph, config)?), None),
+            None => (None, config.map(Text::read).transpose()?),
+        };
+        let dataset = dataset.map(DatasetFile::read).transpose()?;
+        Ok(Self { graph, config, dataset, request: request.map(Text::read).transpose()? })
+    }
+
+    /// The object of `--request`; empty without one.
+    pub(super) fn base(&self) -> Result<Map<String, Value>, Failure> {
+        self.request.as_ref().map_or_else(|| Ok(Map::new()), Text::object)
+    }
+
+    /// The cases of the dataset; they are not kept here.
+    pub(super) fn take_cases(&mut self) -> Option<Vec<Value>> {
+        self.dataset.as_mut().map(DatasetFile::take_cases)
+    }
+
+    /// A request with graph, config and inputs, which neither trains nor evaluates yet.
+    pub(super) fn start(&self, setup: &TrainingSetup) -> Result<StartTraining, Failure> {
+        let runnable_config = match (&self.graph, &self.config) {
+            (Some(graph), _) => graph.runnable_config.clone(),
+            (None, Some(config)) => Some(config.object()?),
+            (None, None) => None,
+        };
+        Ok(StartTraining {
+            graph_config: self.graph.as_ref().map(|file| file.graph.clone()),
+            inputs: setup.inputs()?,
+            runnable_config,
+            ..StartTraining::default()
+        })
+    }
+
+    fn place_in_workload(&self, pointer: &str) -> Option<Place> {
+        match (below(pointer, "/dataset/cases"), &self.dataset) {
+            (Some(case), Some(dataset)) => dataset.place_of_case(case),
+            _ => {
+                let request = self.request.as_ref()?;
+                // Options may have set what the file does not have.
+                request.json().ok()?.pointer(pointer)?;
+                Some(request.place(pointer))
+            }
+        }
+    }
+}
+
+impl Places for RequestFiles {
+    fn place(&self, pointer: &str) -> Option<Place> {
+        if let Some(rest) = below(pointer, "/graph_config") {
+            return self.graph.as_ref()?.place(rest);
+        }
+        if let Some(rest) = below(pointer, "/runnable_config") {
+            return match (&self.config, &self.graph) {
+                (Some(config), _) => Some(config.place(rest)),
+                (None, Some(graph)) if graph.runnable_config.is_some() => graph.place(pointer),
+                _ => None,
+            };
+        }
+        if let Some(rest) = below(pointer, "/training").or_else(|| below(pointer, "/evaluation")) {
+            return self.place_in_workload(rest);
+        }
+        // The pointers of a graph that is not valid begin in the graph.
+        self.graph.as_ref()?.place(pointer)
+    }
+}
+
+/// The rest of a pointer that leads into a place, or to it.
+fn below<'a>(pointer: &'a str, place: &str) -> Option<&'a str> {
+    pointer.strip_prefix(place).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(files: &RequestFiles, pointer: &str) -> Option<usize> {
+        files.place(pointer).map(|place| place.line)
+    }
+
+    #[test]
+    fn problems_are_located_in_the_file_that_they_are_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let setup = TrainingSetup {
+            graph: Some(file("graph.json", "{\"nodes\": [\n{\"name\": \"a\"}]}")),
+            config: Some(file("config.json", "{\n\n\"prompts\": {}}")),
+            inputs: Some("{\"a\": 1}".into()),
+            ..TrainingSetup::default()
+        };
+        let dataset = file("cases.jsonl", "{\"inputs\": {}}\n{\"inputs\": {}}");
+        let request = file("training.json", "{\n\"optimizer\": {\n\"epochs\": 99}}");
+        let mut files = RequestFiles::read(&setup, Some(&dataset), Some(&request)).unwrap();
+        assert_eq!(line(&files, "/graph_config/nodes/0/name"), Some(2));
+        assert_eq!(line(&files, "/nodes/0"), Some(2));
+        assert_eq!(line(&files, "/runnable_config/prompts"), Some(3));
+        assert_eq!(line(&files, "/training/dataset/cases/1/inputs"), Some(2));
+        assert_eq!(line(&files, "/training/optimizer/epochs"), Some(3));
+        assert_eq!(line(&files, "/training/evaluators/0"), None);
+
+        let wanted = files.start(&setup).unwrap();
+        assert_eq!(wanted.runnable_config.unwrap(), json!({"prompts": {}}).as_object().unwrap().clone());
+        assert_eq!((wanted.inputs, wanted.graph_config.is_some()), (Some(json!({"a": 1})), true));
+        assert_eq!(files.base().unwrap().len(), 1);
+        assert_eq!((files.take_cases().unwrap().len(), files.take_cases().unwrap().len()), (2, 0));
+    }
+
+    #[test]
+    fn a_request_without_files_has_no_places() {
+        let files = RequestFiles::read(&TrainingSetup::default(), None, None).unwrap();
+        for pointer in ["/graph_config/nodes", "/runnable_config", "/training/dataset", "/evaluation", ""] {
+            assert_eq!(line(&files, pointer), None, "{pointer}");
+        }
+        assert_eq!(files.start(&TrainingSetup::default()).unwrap(), StartTraining::default());
+    }
+
+    #[test]
+    fn only_one_file_comes_from_standard_input() {
+        let stdin = || Some("-".into());
+        let setup = TrainingSetup { graph: stdin(), config: stdin(), ..TrainingSetup::default() };
+        assert!(RequestFiles::read(&setup, None, None).is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! Checkpoints of a workflow.
+
+use actix_web::HttpRequest;
+use actix_web::web::{Json, Path};
+use actors::kinds::training::checkpoint_record;
+use uuid::Uuid;
+use wire::{CheckpointRecord, ErrorCode};
+
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Caller, WorkflowsRead};
+use crate::http::query::{self, Params};
+
+/// Checkpoints of a list where the request does not say.
+const DEFAULT: i64 = 20;
+
+/// The newest first.
+pub(super) async fn list(
+    caller: Caller<WorkflowsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Vec<CheckpointRecord>>> {
+    let workflow = caller.workflow(&name).await?;
+    let mut query = Params::of(&request);
+    let limit = query.whole("limit", 1..=200).unwrap_or(DEFAULT);
+    let only_best = query.flag("best");
+    ApiError::refuse(query.finish())?;
+    let found = caller.store().checkpoints(workflow.id, only_best, limit).await?;
+    Ok(Json(found.into_iter().map(checkpoint_record).collect()))
+}
+
+pub(super) async fn show(
+    caller: Caller<WorkflowsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<Json<CheckpointRecord>> {
+    let (name, id) = path.into_inner();
+    let workflow = caller.workflow(&name).await?;
+    query::none(&request)?;
+    let not_found = || ApiError::new(ErrorCode::CheckpointNotFound);
+    let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
+    let found = caller.store().checkpoint(id).await?.filter(|found| found.workflow_id == workflow.id);
+    found.map(|found| Json(checkpoint_record(found))).ok_or_else(not_found)
+}

@@ -1,0 +1,104 @@
+//! Lists of runs, candidates and results of cases.
+
+use std::fmt;
+use std::str::FromStr;
+
+use actix_web::HttpRequest;
+use actix_web::web::{Json, Path};
+use store::{CaseFilter, CaseKey};
+use uuid::Uuid;
+use wire::{CandidateRecord, CaseRecord, Listed, TrainingRecord, TrainingState};
+
+use super::found;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Caller, WorkflowsRead};
+use crate::http::paging::{Part, cursor};
+use crate::http::query::Params;
+
+/// In cursors.
+const RUNS: &str = "trainings";
+const CANDIDATES: &str = "candidates";
+const CASES: &str = "cases";
+
+/// The newest first.
+pub(super) async fn list(
+    caller: Caller<WorkflowsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<TrainingRecord>>> {
+    let workflow = caller.workflow(&name).await?;
+    let mut query = Params::of(&request);
+    let part: Part<Uuid> = Part::of(&mut query, RUNS);
+    let status = query.one_of("status", &TrainingState::ALL.map(TrainingState::as_str));
+    ApiError::refuse(query.finish())?;
+    let status = status.as_deref().and_then(TrainingState::from_name);
+    let mut data =
+        caller.app().trainings().of_workflow(workflow.id, (status, part.after), part.wanted()).await?;
+    let next_cursor = part.cut(RUNS, &mut data, |run| Uuid::parse_str(&run.id).unwrap_or_default());
+    Ok(Json(Listed { data, next_cursor }))
+}
+
+/// In the order in which they were compared.
+pub(super) async fn candidates(
+    caller: Caller<WorkflowsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<CandidateRecord>>> {
+    let run = found(&caller, path.into_inner()).await?;
+    let mut query = Params::of(&request);
+    let part: Part<i32> = Part::of(&mut query, CANDIDATES);
+    ApiError::refuse(query.finish())?;
+    let after = part.after.unwrap_or(-1);
+    let mut data = caller.app().trainings().candidates(run.id, after, part.wanted()).await?;
+    let number = |candidate: &CandidateRecord| i32::try_from(candidate.candidate_id).unwrap_or(i32::MAX);
+    let next_cursor = part.cut(CANDIDATES, &mut data, number);
+    Ok(Json(Listed { data, next_cursor }))
+}
+
+/// By candidate, case and sample.
+pub(super) async fn cases(
+    caller: Caller<WorkflowsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<CaseRecord>>> {
+    let run = found(&caller, path.into_inner()).await?;
+    let mut query = Params::of(&request);
+    let part: Part<Key> = Part::of(&mut query, CASES);
+    let candidate = query.whole("candidate", 0..=1_000_000);
+    let split = query.one_of("split", &["train", "val", "test"]);
+    let failed = query.one_of("failed", &["true", "false"]);
+    let with_trace = query.flag("trace");
+    ApiError::refuse(query.finish())?;
+    let filter = CaseFilter {
+        candidate: candidate.and_then(|candidate| i32::try_from(candidate).ok()),
+        split,
+        failed: failed.map(|failed| failed == "true"),
+    };
+    let after = part.after.map(|Key(key)| key);
+    let trainings = caller.app().trainings();
+    let page = trainings.cases(run.id, (&filter, with_trace), after, part.limit).await?;
+    let next_cursor = page.next.map(|next| cursor(CASES, &Key(next)));
+    Ok(Json(Listed { data: page.cases, next_cursor }))
+}
+
+/// The key of a result in a cursor.
+struct Key(CaseKey);
+
+impl fmt::Display for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (candidate, case, sample) = self.0;
+        write!(formatter, "{candidate}.{case}.{sample}")
+    }
+}
+
+impl FromStr for Key {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let numbers: Vec<i32> = text.split('.').map_while(|number| number.parse().ok()).collect();
+        match numbers[..] {
+            [candidate, case, sample] => Ok(Self((candidate, case, sample))),
+            _ => Err(()),
+        }
+    }
+}

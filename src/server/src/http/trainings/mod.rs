@@ -1,0 +1,80 @@
+//! Trainings, evaluations and checkpoints: started, controlled, read, watched.
+
+mod checkpoints;
+mod control;
+mod list;
+mod requests;
+mod start;
+
+pub(super) use control::{Control, control};
+pub(super) use requests::{TrainingRequest, read as read_request};
+pub(super) use start::start as start_training;
+
+use actix_web::web::{Json, Path, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use store::StoredRun;
+use uuid::Uuid;
+use wire::operations::trainings as operations;
+use wire::{ErrorCode, TrainingKind, TrainingRecord};
+
+use super::error::{ApiError, ApiResult};
+use super::events;
+use super::guard::{Asked, Caller, Watcher, WorkflowsRead};
+use super::query;
+use super::routes::Routes;
+
+pub(super) fn routes(config: &mut ServiceConfig) {
+    Routes::default()
+        .on(&operations::START, start::create)
+        .on(&operations::LIST, list::list)
+        .on(&operations::READ, show)
+        .on(&operations::EVENTS, watch)
+        .on(&operations::CANDIDATES, list::candidates)
+        .on(&operations::CASES, list::cases)
+        .on(&operations::PAUSE, control::pause)
+        .on(&operations::RESUME, control::resume)
+        .on(&operations::CANCEL, control::cancel)
+        .on(&operations::CHECKPOINTS, checkpoints::list)
+        .on(&operations::CHECKPOINT, checkpoints::show)
+        .register(config);
+}
+
+async fn show(
+    caller: Caller<WorkflowsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<Json<TrainingRecord>> {
+    let run = found(&caller, path.into_inner()).await?;
+    query::none(&request)?;
+    Ok(Json(record(&caller, run.id).await?))
+}
+
+/// The events of a run, from any event on.
+async fn watch(
+    caller: Caller<WorkflowsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let run = found(&caller, path.into_inner()).await?;
+    let app = caller.app().clone();
+    let stream = app.chat().stream(run.id).await?.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
+    let shut_out = Watcher::of(caller, &request).shut_out(run.workspace_id);
+    events::serve_until(&app, &stream, &request, Box::pin(shut_out)).await
+}
+
+/// The record of a run that exists.
+async fn record<S>(caller: &Caller<S>, run: Uuid) -> ApiResult<TrainingRecord> {
+    let found = caller.app().trainings().record(run).await?;
+    found.ok_or_else(|| ApiError::new(ErrorCode::RunNotFound))
+}
+
+/// The training or evaluation that a path names, of the workflow that it names.
+async fn found<S: Asked>(caller: &Caller<S>, (workflow, id): (String, String)) -> ApiResult<StoredRun> {
+    let workflow = caller.workflow(&workflow).await?;
+    let not_found = || ApiError::new(ErrorCode::RunNotFound);
+    let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
+    let run = caller.app().runs().run(id).await?.map(|(run, _)| run);
+    let is_training =
+        |run: &StoredRun| run.workflow_id == workflow.id && TrainingKind::from_name(&run.trigger).is_some();
+    run.filter(is_training).ok_or_else(not_found)
+}

@@ -1,0 +1,140 @@
+//! Requests for trainings and evaluations, read but for the objects `training` and `evaluation` themselves. Pure.
+
+use ring::digest::{Context, SHA256};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+use wire::{FieldError, TrainingKind};
+
+use crate::http::fields::Fields;
+
+/// What a request asks for.
+#[derive(Debug, PartialEq)]
+pub(in crate::http) struct TrainingRequest {
+    pub(super) kind: TrainingKind,
+    /// A graph of its own; the workflow's latest version unless given.
+    pub(super) graph: Option<Value>,
+    pub(super) inputs: Map<String, Value>,
+    /// Laid over the version's runnable config.
+    pub(super) config: Map<String, Value>,
+    /// The object `training` or `evaluation`.
+    pub(super) asked: Value,
+    /// The id that the client has chosen for the run.
+    pub(super) run: Option<Uuid>,
+}
+
+impl TrainingRequest {
+    /// SHA-256 of what is asked for: the same over HTTP and over a websocket, whatever the id of the run.
+    pub(super) fn digest(&self) -> Vec<u8> {
+        let Self { kind, graph, inputs, config, asked, .. } = self;
+        let mut context = Context::new(&SHA256);
+        for part in [&json!([kind.as_str(), graph, inputs, config]), asked] {
+            // Members are sorted by their names.
+            context.update(&serde_json::to_vec(part).unwrap_or_default());
+        }
+        context.finish().as_ref().to_vec()
+    }
+}
+
+#[cfg(test)]
+impl TrainingRequest {
+    pub(in crate::http) fn kind(&self) -> TrainingKind {
+        self.kind
+    }
+}
+
+/// The members of a request; takes the large one out of it. `kind`: the only one that it may have.
+pub(in crate::http) fn read(
+    members: &mut Map<String, Value>,
+    kind: Option<TrainingKind>,
+    passed_over: &[&'static str],
+) -> Result<TrainingRequest, Vec<FieldError>> {
+    let kinds = [TrainingKind::Training, TrainingKind::Evaluation];
+    let given = |kind: &TrainingKind| members.get(kind.as_str()).is_some_and(|asked| !asked.is_null());
+    let allowed: Vec<TrainingKind> =
+        kinds.into_iter().filter(|one| kind.is_none_or(|kind| kind == *one)).collect();
+    let asked: Vec<TrainingKind> = allowed.iter().copied().filter(given).collect();
+    let taken = asked.first().and_then(|kind| members.remove(kind.as_str()));
+    let mut fields = Fields::of(members);
+    fields.pass_over(passed_over);
+    let names: Vec<&'static str> = allowed.iter().map(|kind| kind.as_str()).collect();
+    fields.pass_over(&names);
+    let graph = fields.object("graph_config").filter(|graph| !graph.is_empty()).cloned().map(Value::Object);
+    let inputs = fields.object("inputs").cloned().unwrap_or_default();
+    let config = fields.object("runnable_config").cloned().unwrap_or_default();
+    let id = fields.text("run_id");
+    let run = id.and_then(|id| Uuid::parse_str(id).ok()).filter(|id| id.get_version_num() == 7);
+    if id.is_some() && run.is_none() {
+        fields.note(FieldError::new("/run_id", "format", "must be a UUIDv7"));
+    }
+    match asked[..] {
+        [_] => {}
+        [] => {
+            let pointer = format!("/{}", names.first().copied().unwrap_or_default());
+            let message = format!("needs {}", names.join(" or "));
+            fields.note(FieldError::new(pointer, "required", message));
+        }
+        _ => fields.note(FieldError::new("/evaluation", "conflict", "cannot be combined with 'training'")),
+    }
+    let problems = fields.finish();
+    match (asked.first(), taken) {
+        (Some(kind), Some(asked)) if problems.is_empty() => {
+            Ok(TrainingRequest { kind: *kind, graph, inputs, config, asked, run })
+        }
+        _ => Err(problems),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: &str = "01890000-0000-7000-8000-000000000001";
+
+    fn of(body: Value, kind: Option<TrainingKind>) -> Result<TrainingRequest, Vec<String>> {
+        let mut members = body.as_object().unwrap().clone();
+        let line = |problem: FieldError| format!("{} {}", problem.pointer, problem.code);
+        read(&mut members, kind, &["type"]).map_err(|problems| problems.into_iter().map(line).collect())
+    }
+
+    #[test]
+    fn a_request_is_a_training_or_an_evaluation() {
+        let read =
+            of(json!({"training": {"a": 1}, "graph_config": {}, "run_id": RUN, "type": 1}), None).unwrap();
+        assert_eq!((read.kind, read.graph, read.asked), (TrainingKind::Training, None, json!({"a": 1})));
+        assert_eq!(read.run, Some(Uuid::parse_str(RUN).unwrap()));
+        let read = of(json!({"evaluation": 7, "inputs": {"x": 1}}), Some(TrainingKind::Evaluation)).unwrap();
+        assert_eq!((read.kind, read.inputs["x"].clone()), (TrainingKind::Evaluation, json!(1)));
+    }
+
+    #[test]
+    fn all_problems_come_at_once() {
+        for (body, kind, expected) in [
+            (json!({}), None, &["/training required"][..]),
+            (json!({}), Some(TrainingKind::Evaluation), &["/evaluation required"]),
+            (json!({"training": {}, "evaluation": {}}), None, &["/evaluation conflict"]),
+            (
+                json!({"training": {}}),
+                Some(TrainingKind::Evaluation),
+                &["/evaluation required", "/training unknown_field"],
+            ),
+            (
+                json!({"training": {}, "inputs": 1, "runnable_config": [], "graph_config": "", "run_id": "x", "config": {}}),
+                None,
+                &[
+                    "/graph_config type",
+                    "/inputs type",
+                    "/runnable_config type",
+                    "/run_id format",
+                    "/config unknown_field",
+                ],
+            ),
+            (
+                json!({"training": {}, "run_id": "7d444840-9dc0-41d1-b245-5ffdce74fad2"}),
+                None,
+                &["/run_id format"],
+            ),
+        ] {
+            assert_eq!(of(body.clone(), kind).unwrap_err(), expected, "{body}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Starting trainings and evaluations.
+
+use std::sync::Arc;
+
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use actors::kinds::training::{Prepared, Refused, StartedTraining, TrainingKey, Wanted};
+use actors::kinds::workflow::IdempotencyKey;
+use actors::plans::LoadedVersion;
+use auth::scope::Scope;
+use chrono::TimeDelta;
+use store::{StoredRun, StoredWorkflow, WorkflowRef};
+use uuid::Uuid;
+use wire::{CallUsage, ErrorCode, FieldError, TrainingKind, TrainingProgress, TrainingRecord, TrainingState};
+
+use super::record;
+use super::requests::{self, TrainingRequest};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Asked, Caller, WorkflowsExecute};
+use crate::http::idempotency::REPLAYED;
+use crate::http::query::Params;
+use crate::http::workflows::{draft_of_graph, no_version};
+use crate::http::{body, idempotency};
+
+/// Bytes of a request with its cases.
+const LIMIT: usize = 64 << 20;
+/// Requests of one caller whose cases are read at the same time.
+const BODIES_PER_CALLER: usize = 4;
+/// How far the clock of a client that chooses the id of a run may be behind or ahead.
+const MAX_AGE: TimeDelta = TimeDelta::days(1);
+const MAX_AHEAD: TimeDelta = TimeDelta::seconds(60);
+
+/// 202 and the record, or what the run would do.
+pub(super) async fn create(
+    caller: Caller<WorkflowsExecute>,
+    name: Path<String>,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<HttpResponse> {
+    let clock = Arc::clone(caller.app().clock());
+    let permit = caller.app().large_body_permits().acquire(vec![(caller.identity(), BODIES_PER_CALLER)]);
+    let _permit = permit.map_err(|_| ApiError::new(ErrorCode::Overloaded))?;
+    let bytes = body::read(&request, payload, LIMIT, &*clock).await?;
+    let key = idempotency::key(&request)?;
+    let workflow = caller.workflow(&name).await?;
+    let mut members = body::object(&request, &bytes)?;
+    drop(bytes);
+    let mut query = Params::of(&request);
+    let is_dry = query.flag("dry_run");
+    let wanted = query.and(requests::read(&mut members, None, &[]))?;
+    if is_dry {
+        let prepared = prepare(&caller, &workflow, wanted).await?;
+        return Ok(HttpResponse::Ok().json(prepared.plan()));
+    }
+    let key = key.map(|key| (idempotency::scope(&caller, &request), key));
+    let started = start(&caller, &workflow, wanted, key).await?;
+    let record = record(&caller, started.run).await?;
+    let mut answer = HttpResponse::Accepted();
+    if started.replayed {
+        answer.insert_header(REPLAYED);
+    }
+    Ok(answer.json(as_started(record)))
+}
+
+/// The record as it was when the run was accepted: the same answer to each retry.
+fn as_started(record: TrainingRecord) -> TrainingRecord {
+    TrainingRecord {
+        status: TrainingState::Queued,
+        started_at: None,
+        finished_at: None,
+        stop_reason: None,
+        outcome: None,
+        error: None,
+        best_score: None,
+        best_checkpoint: None,
+        progress: TrainingProgress::default(),
+        usage: CallUsage::default(),
+        ..record
+    }
+}
+
+/// Starts a run, or finds the one that an earlier request with the same key or id has started. `key`: scope and value of an
+/// `Idempotency-Key`.
+pub(in crate::http) async fn start<S: Asked>(
+    caller: &Caller<S>,
+    workflow: &StoredWorkflow,
+    wanted: TrainingRequest,
+    key: Option<(String, String)>,
+) -> ApiResult<StartedTraining> {
+    let trainings = caller.app().trainings();
+    if key.is_some() && wanted.run.is_some() {
+        let problem = FieldError::new("/run_id", "conflict", "cannot be combined with an Idempotency-Key");
+        return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
+    }
+    let digest = wanted.digest();
+    let key = key.map(|(scope, key)| IdempotencyKey { scope, also: None, key, digest: digest.clone() });
+    let key = TrainingKey { key, run: wanted.run, digest };
+    if let Some(started) = trainings.started(&key).await? {
+        return of_workflow(caller, workflow, started).await;
+    }
+    if let Some(run) = key.run {
+        check_id(run, caller.app().clock().now())?;
+    }
+    let prepared = prepare(caller, workflow, wanted).await?;
+    let started = trainings.start(prepared, key).await?;
+    of_workflow(caller, workflow, started).await
+}
+
+/// Whether an id can be that of a run that starts now: its time says when the run was accepted.
+fn check_id(run: Uuid, now: chrono::DateTime<chrono::Utc>) -> ApiResult<()> {
+    let is_of_now = kernel::time_of(run).is_some_and(|time| time > now - MAX_AGE && time < now + MAX_AHEAD);
+    if is_of_now {
+        return Ok(());
+    }
+    let problem = FieldError::new("/run_id", "range", "must be a UUIDv7 of the last day");
+    Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]))
+}
+
+/// Refuses an id that a run of another workflow or kind has.
+async fn of_workflow<S>(
+    caller: &Caller<S>,
+    workflow: &StoredWorkflow,
+    started: StartedTraining,
+) -> ApiResult<StartedTraining> {
+    let run = caller.app().runs().run(started.run).await?;
+    let is_own = |(run, _): &(StoredRun, _)| {
+        run.workflow_id == workflow.id && TrainingKind::from_name(&run.trigger).is_some()
+    };
+    if run.as_ref().is_some_and(is_own) {
+        return Ok(started);
+    }
+    Err(ApiError::new(ErrorCode::IdempotencyKeyReused))
+}
+
+/// Everything is checked and decided.
+async fn prepare<S: Asked>(
+    caller: &Caller<S>,
+    workflow: &StoredWorkflow,
+    wanted: TrainingRequest,
+) -> ApiResult<Prepared> {
+    let TrainingRequest { kind, graph, inputs, config, asked, .. } = wanted;
+    let has_graph = graph.is_some();
+    let version = version(caller, workflow, graph).await?;
+    let wanted =
+        Wanted { workspace: workflow.workspace_id, version, has_graph, kind, request: asked, inputs, config };
+    caller.app().trainings().prepare(wanted).await.map_err(|refused| match refused {
+        Refused::Invalid(problems) => ApiError::problems(ErrorCode::InvalidRequest, problems),
+        Refused::Store(error) => error.into(),
+    })
+}
+
+/// The version of a graph that the request has brought, else the latest one.
+async fn version<S: Asked>(
+    caller: &Caller<S>,
+    workflow: &StoredWorkflow,
+    graph: Option<serde_json::Value>,
+) -> ApiResult<Arc<LoadedVersion>> {
+    let app = caller.app();
+    // Its latest version, and whether it is archived, as of now: a socket may be open for days.
+    let found = app.store().workflow(&WorkflowRef::Id(workflow.id), workflow.workspace_id).await?;
+    let workflow = found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
+    if workflow.archived_at.is_some() {
+        return Err(ApiError::new(ErrorCode::WorkflowArchived));
+    }
+    if let Some(graph) = graph {
+        let workspace = app.store().workspace(workflow.workspace_id).await?;
+        let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceForbidden))?;
+        caller.check_also_in(Scope::WorkflowsWrite, &workspace).await?;
+        let new = draft_of_graph(caller, &workflow, graph).await?;
+        let draft = app.store().change(async |changes| changes.save_draft(new).await).await?;
+        return Ok(app.runs().version_by_id(draft.id).await?);
+    }
+    let none = || ApiError::new(ErrorCode::WorkflowNoVersion);
+    let number = workflow.latest_version.ok_or_else(none)?;
+    let found = app.runs().version(workflow.workspace_id, workflow.id, Some(number)).await?;
+    found.ok_or_else(|| no_version(&workflow, &number.to_string()))
+}

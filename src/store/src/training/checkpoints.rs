@@ -1,0 +1,279 @@
+//! Checkpoints of trainings: append-only.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Nullable, Uuid as SqlUuid};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use uuid::Uuid;
+
+use crate::schema::{runs, training_checkpoints};
+use crate::{Store, StoreError};
+
+/// Decimals of a stored score are cut here: sums of floats differ by less.
+const PRECISION: f64 = 1e9;
+
+/// A checkpoint.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = training_checkpoints)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+pub struct StoredCheckpoint {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// The run that wrote it.
+    pub run_id: Uuid,
+    /// Whose prompts.
+    pub candidate: i32,
+    /// The epoch in which it was written.
+    pub epoch: i32,
+    /// Counts from 1 within the workflow.
+    pub config_version: i64,
+    /// The config, JSON.
+    pub runnable_config: String,
+    /// JSON `{evaluator: mean}`.
+    pub metrics: String,
+    /// JSON.
+    pub metadata: String,
+    /// The score of its prompts.
+    pub score: f64,
+    /// Whether it was the best of runs with the same cases and evaluators when it was written.
+    pub is_best: bool,
+    /// When it was written.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A checkpoint to write.
+#[derive(Debug, Clone)]
+pub struct NewCheckpoint {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// The workspace of the workflow.
+    pub workspace_id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// The run that writes it.
+    pub run_id: Uuid,
+    /// Whose prompts.
+    pub candidate: i32,
+    /// The epoch.
+    pub epoch: i32,
+    /// The config, JSON.
+    pub runnable_config: String,
+    /// JSON `{evaluator: mean}`.
+    pub metrics: String,
+    /// JSON.
+    pub metadata: String,
+    /// The score of its prompts.
+    pub score: f64,
+    /// SHA-256 of the digests of the cases in their order.
+    pub fingerprint: Vec<u8>,
+    /// SHA-256 of the evaluators.
+    pub judges: Vec<u8>,
+}
+
+#[derive(QueryableByName)]
+struct Number {
+    #[diesel(sql_type = BigInt)]
+    config_version: i64,
+}
+
+#[derive(QueryableByName)]
+struct Best {
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    id: Option<Uuid>,
+}
+
+impl Store {
+    /// Writes a checkpoint, unless the run has written one of these prompts in this epoch before: returns that one then. `None` if
+    /// `writer` does not own the run any more.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn write_checkpoint(
+        &self,
+        writer: Uuid,
+        new: &NewCheckpoint,
+    ) -> Result<Option<StoredCheckpoint>, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection.transaction(async |connection| write(connection, writer, new, now).await).await
+    }
+
+    /// The checkpoints of a workflow, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn checkpoints(
+        &self,
+        workflow: Uuid,
+        only_best: bool,
+        limit: i64,
+    ) -> Result<Vec<StoredCheckpoint>, StoreError> {
+        let mut query = training_checkpoints::table
+            .filter(training_checkpoints::workflow_id.eq(workflow))
+            .order(training_checkpoints::config_version.desc())
+            .limit(limit)
+            .select(StoredCheckpoint::as_select())
+            .into_boxed();
+        if only_best {
+            query = query.filter(diesel::dsl::sql::<diesel::sql_types::Bool>(
+                "NOT EXISTS (SELECT FROM training_checkpoints b WHERE b.workflow_id = training_checkpoints.workflow_id
+                     AND b.fingerprint = training_checkpoints.fingerprint AND b.judges = training_checkpoints.judges
+                     AND (b.score > training_checkpoints.score OR b.score = training_checkpoints.score
+                         AND b.config_version < training_checkpoints.config_version))",
+            ));
+        }
+        Ok(query.load(&mut *self.connection().await?).await?)
+    }
+
+    /// A checkpoint by its id.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn checkpoint(&self, id: Uuid) -> Result<Option<StoredCheckpoint>, StoreError> {
+        Ok(training_checkpoints::table
+            .find(id)
+            .select(StoredCheckpoint::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?)
+    }
+
+    /// A checkpoint of a workflow by its number.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn checkpoint_numbered(
+        &self,
+        workflow: Uuid,
+        config_version: i64,
+    ) -> Result<Option<StoredCheckpoint>, StoreError> {
+        Ok(training_checkpoints::table
+            .filter(training_checkpoints::workflow_id.eq(workflow))
+            .filter(training_checkpoints::config_version.eq(config_version))
+            .select(StoredCheckpoint::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?)
+    }
+
+    /// The checkpoints of a run, in their order.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn checkpoints_of_run(&self, run: Uuid) -> Result<Vec<StoredCheckpoint>, StoreError> {
+        Ok(training_checkpoints::table
+            .filter(training_checkpoints::run_id.eq(run))
+            .order(training_checkpoints::config_version)
+            .select(StoredCheckpoint::as_select())
+            .load(&mut *self.connection().await?)
+            .await?)
+    }
+
+    /// The best checkpoint of a workflow among those with these cases and evaluators; of equal ones the first.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn best_checkpoint(
+        &self,
+        workflow: Uuid,
+        fingerprint: &[u8],
+        judges: &[u8],
+    ) -> Result<Option<StoredCheckpoint>, StoreError> {
+        let mut connection = self.connection().await?;
+        let best: Option<StoredCheckpoint> = training_checkpoints::table
+            .filter(training_checkpoints::workflow_id.eq(workflow))
+            .filter(training_checkpoints::fingerprint.eq(fingerprint))
+            .filter(training_checkpoints::judges.eq(judges))
+            .order((training_checkpoints::score.desc(), training_checkpoints::config_version))
+            .select(StoredCheckpoint::as_select())
+            .first(&mut *connection)
+            .await
+            .optional()?;
+        Ok(best)
+    }
+}
+
+async fn write(
+    connection: &mut AsyncPgConnection,
+    writer: Uuid,
+    new: &NewCheckpoint,
+    now: DateTime<Utc>,
+) -> Result<Option<StoredCheckpoint>, StoreError> {
+    let owned: Option<Uuid> = runs::table
+        .filter(runs::id.eq(new.run_id))
+        .filter(runs::writer_id.eq(writer))
+        .select(runs::id)
+        .for_share()
+        .first(connection)
+        .await
+        .optional()?;
+    if owned.is_none() {
+        return Ok(None);
+    }
+    // The counter's row orders those who write at the same time, so that numbers have no gaps.
+    diesel::sql_query(
+        "INSERT INTO training_counters (workflow_id, config_version) VALUES ($1, 0) ON CONFLICT DO NOTHING",
+    )
+    .bind::<SqlUuid, _>(new.workflow_id)
+    .execute(connection)
+    .await?;
+    diesel::sql_query("SELECT FROM training_counters WHERE workflow_id = $1 FOR UPDATE")
+        .bind::<SqlUuid, _>(new.workflow_id)
+        .execute(connection)
+        .await?;
+    let known: Option<StoredCheckpoint> = training_checkpoints::table
+        .filter(training_checkpoints::run_id.eq(new.run_id))
+        .filter(training_checkpoints::candidate.eq(new.candidate))
+        .filter(training_checkpoints::epoch.eq(new.epoch))
+        .select(StoredCheckpoint::as_select())
+        .first(connection)
+        .await
+        .optional()?;
+    if known.is_some() {
+        return Ok(known);
+    }
+    let Number { config_version } = diesel::sql_query(
+        "UPDATE training_counters SET config_version = config_version + 1 WHERE workflow_id = $1
+         RETURNING config_version",
+    )
+    .bind::<SqlUuid, _>(new.workflow_id)
+    .get_result(connection)
+    .await?;
+    let score = (new.score * PRECISION).round() / PRECISION;
+    let better: Best = diesel::sql_query(
+        "SELECT (SELECT id FROM training_checkpoints WHERE workflow_id = $1 AND fingerprint = $2 AND judges = $3
+                 AND score >= $4 LIMIT 1) AS id",
+    )
+    .bind::<SqlUuid, _>(new.workflow_id)
+    .bind::<diesel::sql_types::Bytea, _>(&new.fingerprint)
+    .bind::<diesel::sql_types::Bytea, _>(&new.judges)
+    .bind::<diesel::sql_types::Double, _>(score)
+    .get_result(connection)
+    .await?;
+    let row = (
+        training_checkpoints::id.eq(new.id),
+        training_checkpoints::workspace_id.eq(new.workspace_id),
+        training_checkpoints::workflow_id.eq(new.workflow_id),
+        training_checkpoints::run_id.eq(new.run_id),
+        training_checkpoints::candidate.eq(new.candidate),
+        training_checkpoints::epoch.eq(new.epoch),
+        training_checkpoints::config_version.eq(config_version),
+        training_checkpoints::runnable_config.eq(&new.runnable_config),
+        training_checkpoints::metrics.eq(&new.metrics),
+        training_checkpoints::metadata.eq(&new.metadata),
+        training_checkpoints::score.eq(score),
+        training_checkpoints::fingerprint.eq(&new.fingerprint),
+        training_checkpoints::judges.eq(&new.judges),
+        training_checkpoints::is_best.eq(better.id.is_none() && !new.judges.is_empty()),
+        training_checkpoints::created_at.eq(now),
+    );
+    Ok(Some(
+        diesel::insert_into(training_checkpoints::table)
+            .values(row)
+            .returning(StoredCheckpoint::as_returning())
+            .get_result(connection)
+            .await?,
+    ))
+}

@@ -1,0 +1,16 @@
+//! Trainings and evaluations: their rows, datasets and checkpoints.
+
+mod calls;
+mod candidates;
+mod cases;
+mod checkpoints;
+mod datasets;
+mod list;
+mod runs;
+
+pub use calls::StoredCall;
+pub use cases::{CaseFilter, CaseKey, StoredCase};
+pub use checkpoints::{NewCheckpoint, StoredCheckpoint};
+pub use datasets::{DatasetOfRun, NewCase};
+pub use list::{TrainingFilter, TrainingStatus};
+pub use runs::StoredTraining;

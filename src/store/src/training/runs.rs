@@ -1,0 +1,181 @@
+//! What trainings and evaluations have beside their rows in `runs`.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::schema::training_runs;
+use crate::{Store, StoreError};
+
+/// A training or an evaluation.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = training_runs)]
+#[diesel(check_for_backend(diesel::pg::Pg))]
+pub struct StoredTraining {
+    /// The run.
+    pub run_id: Uuid,
+    /// Its workflow.
+    pub workflow_id: Uuid,
+    /// The dataset of its cases.
+    pub dataset_id: Uuid,
+    /// The version of the dataset, from 1.
+    pub dataset_version: i32,
+    /// SHA-256 of the digests of the cases in their order.
+    pub fingerprint: Vec<u8>,
+    /// SHA-256 of the evaluators.
+    pub judges: Vec<u8>,
+    /// How many cases it has.
+    pub n_cases: i32,
+    /// SHA-256 of the request.
+    pub digest: Vec<u8>,
+    /// JSON: the object `training` or `evaluation`, without cases.
+    pub request: String,
+    /// JSON: what was decided before the first call.
+    pub start: String,
+    /// The run whose results it judges again.
+    pub origin_run_id: Option<Uuid>,
+    /// Since when a client wants it paused.
+    pub pause_requested_at: Option<DateTime<Utc>>,
+    /// JSON: how far it has got.
+    pub state: Option<String>,
+}
+
+#[derive(QueryableByName)]
+struct Found {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+}
+
+impl Store {
+    /// What a training or an evaluation has beside its row in `runs`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn training(&self, run: Uuid) -> Result<Option<StoredTraining>, StoreError> {
+        Ok(training_runs::table
+            .find(run)
+            .select(StoredTraining::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?)
+    }
+
+    /// The same of several.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn trainings(&self, runs: &[Uuid]) -> Result<Vec<StoredTraining>, StoreError> {
+        Ok(training_runs::table
+            .filter(training_runs::run_id.eq_any(runs))
+            .select(StoredTraining::as_select())
+            .load(&mut *self.connection().await?)
+            .await?)
+    }
+
+    /// Stores that a client wants a run paused, unless it has ended; the first request's time stays.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn request_pause(&self, run: Uuid) -> Result<(), StoreError> {
+        diesel::sql_query(
+            "UPDATE training_runs t SET pause_requested_at = coalesce(t.pause_requested_at, $2) FROM runs r
+             WHERE t.run_id = $1 AND r.id = t.run_id AND r.finished_at IS NULL",
+        )
+        .bind::<SqlUuid, _>(run)
+        .bind::<Timestamptz, _>(self.now())
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(())
+    }
+
+    /// Takes a pause back: a run that is parked is due now, also one that would be later.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn request_resume(&self, run: Uuid) -> Result<(), StoreError> {
+        let now = self.now();
+        // One statement: a run that is being parked meanwhile finds the pause gone, or is found in the queue by the next call.
+        diesel::sql_query(
+            "WITH resumed AS (UPDATE training_runs SET pause_requested_at = NULL
+                 WHERE run_id = $1 AND pause_requested_at IS NOT NULL)
+             UPDATE run_queue SET due_at = $2 WHERE run_id = $1 AND NOT turn AND (due_at IS NULL OR due_at > $2)",
+        )
+        .bind::<SqlUuid, _>(run)
+        .bind::<Timestamptz, _>(now)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(())
+    }
+
+    /// Makes a parked run due if no client wants it paused any more.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn wake_unless_paused(&self, run: Uuid) -> Result<bool, StoreError> {
+        let woken = diesel::sql_query(
+            "UPDATE run_queue q SET due_at = $2 FROM training_runs t
+             WHERE q.run_id = $1 AND t.run_id = $1 AND q.due_at IS NULL AND NOT q.turn AND t.pause_requested_at IS NULL",
+        )
+        .bind::<SqlUuid, _>(run)
+        .bind::<Timestamptz, _>(self.now())
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(woken > 0)
+    }
+
+    /// Makes runs due that are parked although no client wants them paused: the pause was taken back while they were parked.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn wake_resumed_trainings(&self) -> Result<usize, StoreError> {
+        Ok(diesel::sql_query(
+            "UPDATE run_queue q SET due_at = $1 FROM training_runs t
+             WHERE t.run_id = q.run_id AND q.due_at IS NULL AND NOT q.turn AND t.pause_requested_at IS NULL",
+        )
+        .bind::<Timestamptz, _>(self.now())
+        .execute(&mut *self.connection().await?)
+        .await?)
+    }
+
+    /// Whether no instance executes a run, nor waits for a place to execute it.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn is_parked(&self, run: Uuid) -> Result<bool, StoreError> {
+        let query = diesel::sql_query("SELECT run_id AS id FROM run_queue WHERE run_id = $1");
+        let found: Vec<Found> = query.bind::<SqlUuid, _>(run).load(&mut *self.connection().await?).await?;
+        Ok(!found.is_empty())
+    }
+
+    /// Whether a client wants a run paused.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn pause_requested(&self, run: Uuid) -> Result<bool, StoreError> {
+        let found: Option<bool> = training_runs::table
+            .find(run)
+            .select(training_runs::pause_requested_at.is_not_null())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// The runs of this writer that a client wants paused.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn pauses_of_writer(&self, writer: Uuid) -> Result<Vec<Uuid>, StoreError> {
+        let found: Vec<Found> = diesel::sql_query(
+            "SELECT t.run_id AS id FROM training_runs t JOIN runs r ON r.id = t.run_id
+             WHERE t.pause_requested_at IS NOT NULL AND r.finished_at IS NULL AND r.writer_id = $1
+                 AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = t.run_id)",
+        )
+        .bind::<SqlUuid, _>(writer)
+        .load(&mut *self.connection().await?)
+        .await?;
+        Ok(found.into_iter().map(|found| found.id).collect())
+    }
+}

@@ -1,0 +1,112 @@
+//! A call that is to be answered: what it sends, and what that may use.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use engine::ports::{ModelCall, Spending};
+use models::{EmbedRequest, ModelError, ModelRequest, NoPieces};
+
+use super::journal::{RecordedCall, Reply, UnansweredCall};
+use super::key::CallKey;
+use super::usage::{Amount, Role, dollars, nanodollars};
+
+/// What one kind of call sends.
+#[async_trait]
+pub(super) trait Sending: Sync {
+    async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError>;
+}
+
+#[async_trait]
+impl Sending for ModelRequest {
+    async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError> {
+        let request = Self { idempotency_key: Some(key), ..self.clone() };
+        // A request may be repeated: text is handed over once it is complete.
+        call.provider.call(&request, &NoPieces).await.map(Reply::Answer)
+    }
+}
+
+#[async_trait]
+impl Sending for EmbedRequest {
+    async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError> {
+        let request = Self { idempotency_key: Some(key), ..self.clone() };
+        call.provider.embed(&request).await.map(Reply::Embeddings)
+    }
+}
+
+/// A call that is to be answered.
+pub(super) struct Request<'a> {
+    pub(super) call: ModelCall<'a>,
+    pub(super) key: CallKey,
+    pub(super) role: Role,
+    pub(super) expected: Amount,
+    /// What it uses if it is given up.
+    pub(super) input: Amount,
+    pub(super) sending: &'a dyn Sending,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn new(
+        call: ModelCall<'a>,
+        key: CallKey,
+        role: Role,
+        expected: Spending,
+        sending: &'a dyn Sending,
+    ) -> Self {
+        let input = amount(&Spending::of(call.model, expected.input_tokens, 0));
+        Self { call, key, role, expected: amount(&expected), input, sending }
+    }
+
+    /// What an answered request has used, and whether that is estimated.
+    pub(super) fn used(&self, reply: &Reply) -> (Amount, bool) {
+        let expected = spending(&self.expected);
+        match reply {
+            Reply::Answer(answer) => {
+                let used = Spending::answered(self.call.model, answer, &expected);
+                (amount(&used), answer.usage.is_none())
+            }
+            Reply::Embeddings(made) => {
+                let used = Spending::used(self.call.model, made.usage, &expected, 0);
+                (amount(&used), made.usage.is_none())
+            }
+        }
+    }
+
+    pub(super) fn unanswered(
+        &self,
+        (used, estimated): (Amount, bool),
+        attempts: u32,
+        duration: Duration,
+    ) -> UnansweredCall {
+        let (key, role, model) = (self.key, self.role, self.call.model.to_owned());
+        UnansweredCall { key, role, model, used, estimated, attempts, duration }
+    }
+
+    pub(super) fn recorded(
+        &self,
+        reply: Reply,
+        (used, estimated): (Amount, bool),
+        attempts: u32,
+        duration: Duration,
+    ) -> RecordedCall {
+        let (key, role, model) = (self.key, self.role, self.call.model.to_owned());
+        RecordedCall { key, role, model, reply, used, estimated, attempts, duration }
+    }
+}
+
+fn amount(spending: &Spending) -> Amount {
+    Amount {
+        calls: spending.calls,
+        input_tokens: spending.input_tokens,
+        output_tokens: spending.output_tokens,
+        nanodollars: nanodollars(spending.dollars),
+    }
+}
+
+pub(super) fn spending(amount: &Amount) -> Spending {
+    Spending {
+        calls: amount.calls,
+        input_tokens: amount.input_tokens,
+        output_tokens: amount.output_tokens,
+        dollars: dollars(amount.nanodollars),
+    }
+}

@@ -1,0 +1,102 @@
+//! The columns of a dataset as CSV.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Number, Value};
+use wire::{FieldError, escape};
+
+use super::super::MAX_PROBLEMS;
+use super::records::Record;
+
+/// Most columns: each case has the names of all.
+const MOST: usize = 1_000;
+
+/// What follows the name of a column whose cells are JSON.
+pub(super) const JSON: &str = ":json";
+
+/// Where the values of a column belong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// `id` and `expected_output`.
+    Case,
+    Inputs,
+    Metadata,
+}
+
+/// A column.
+pub(super) struct Column {
+    /// As the header has it, without `:json`.
+    pub(super) name: String,
+    pub(super) part: Part,
+    /// The name of the values inside `part`.
+    pub(super) member: String,
+    pub(super) is_json: bool,
+}
+
+impl Column {
+    /// `None` without a name.
+    fn read(cell: &str) -> Option<Self> {
+        let cell = cell.trim();
+        let (name, is_json) = cell.strip_suffix(JSON).map_or((cell, false), |name| (name.trim_end(), true));
+        let (part, member) = match (name, name.split_once('.')) {
+            (_, Some(("inputs", member))) => (Part::Inputs, member),
+            (_, Some(("metadata", member))) => (Part::Metadata, member),
+            ("id" | "expected_output", _) => (Part::Case, name),
+            ("split", _) => (Part::Metadata, name),
+            _ => (Part::Inputs, name),
+        };
+        if member.is_empty() {
+            return None;
+        }
+        Some(Self { name: name.to_owned(), part, member: member.to_owned(), is_json })
+    }
+
+    /// The value of a cell; `None` if it is absent.
+    pub(super) fn value(&self, cell: &str) -> Result<Option<Value>, serde_json::Error> {
+        if self.is_json && !cell.is_empty() {
+            return serde_json::from_str(cell).map(Some);
+        }
+        if cell.is_empty() && (self.is_json || self.part != Part::Inputs) {
+            return Ok(None);
+        }
+        let is_weight = self.part == Part::Metadata && self.member == "weight";
+        let number = cell.trim().parse::<Number>().ok().filter(|_| is_weight);
+        Ok(Some(number.map_or_else(|| Value::from(cell), Value::Number)))
+    }
+
+    /// The pointer of its cell in a record.
+    pub(super) fn at(&self, record: &str) -> String {
+        format!("{record}/{}", escape(&self.name))
+    }
+}
+
+/// The columns of a header; `None` for one with a problem.
+pub(super) fn read_columns(header: &Record, problems: &mut Vec<FieldError>) -> Vec<Option<Column>> {
+    if header.cells.len() > MOST {
+        let message = format!("has {} columns; at most {MOST}", header.cells.len());
+        problems.push(FieldError::new(&header.pointer, "size", message));
+        return Vec::new();
+    }
+    let mut known = BTreeSet::new();
+    let mut columns = Vec::new();
+    for (place, cell) in header.cells.iter().enumerate() {
+        if problems.len() >= MAX_PROBLEMS {
+            break;
+        }
+        let mut column = Column::read(cell);
+        match &column {
+            None => {
+                let pointer = format!("{}/{}", header.pointer, place + 1);
+                problems.push(FieldError::new(pointer, "required", "the column needs a name"));
+            }
+            Some(named) if !known.insert((named.part, named.member.clone())) => {
+                let message = format!("duplicate column '{}'", named.name);
+                problems.push(FieldError::new(named.at(&header.pointer), "duplicate", message));
+                column = None;
+            }
+            Some(_) => {}
+        }
+        columns.push(column);
+    }
+    columns
+}

@@ -1,0 +1,57 @@
+//! An evaluation: every case is executed and judged, without a search.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::case::Case;
+use crate::evaluators::{Evaluator, Verdict};
+use crate::optimize::{Candidate, JudgedRun, Lab, Phase, Round, Stop, StopReason};
+use crate::score::{Aggregate, Judged, Summary, summary};
+
+/// Cases that are executed before their results are added up.
+const PART: usize = 64;
+
+/// The result of an evaluation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluated {
+    /// Of the cases that were executed.
+    pub summary: Summary,
+    /// Why not every case was executed.
+    pub stop_reason: Option<StopReason>,
+}
+
+/// Executes and judges these cases. What the budget or the time does not allow any more has no result.
+///
+/// # Errors
+/// [`Stop::Lost`] if this process may not continue.
+pub async fn evaluate(cases: &[Case], evaluators: &[Evaluator], lab: &dyn Lab) -> Result<Evaluated, Stop> {
+    let subject = Candidate { number: 0, parents: Vec::new(), prompts: Arc::new(BTreeMap::new()) };
+    let round = Round { phase: Phase::Val, epoch: 0, first_sample: 0 };
+    let places: Vec<usize> = (0..cases.len()).collect();
+    let mut judged: Vec<(f64, Vec<Verdict>)> = Vec::new();
+    let mut executed = 0;
+    let mut stop_reason = None;
+    for part in places.chunks(PART) {
+        let results = match lab.evaluate(&subject, part, round).await {
+            Ok(results) => results,
+            Err(Stop::Lost) => return Err(Stop::Lost),
+            Err(stop) => {
+                stop_reason = stop.reason();
+                lab.recall(&subject, part, round).await?
+            }
+        };
+        for (place, samples) in part.iter().zip(results) {
+            let weight = cases.get(*place).map_or(1.0, Case::weight);
+            executed += usize::from(!samples.is_empty());
+            let bare = |sample: &JudgedRun| sample.verdicts.iter().map(Verdict::bare).collect();
+            judged.extend(samples.iter().map(|sample| (weight, bare(sample))));
+        }
+        if stop_reason.is_some() {
+            break;
+        }
+    }
+    let all: Vec<Judged<'_>> =
+        judged.iter().map(|(weight, verdicts)| Judged { weight: *weight, verdicts }).collect();
+    let summary = Summary { n_cases: executed, ..summary(evaluators, &all, Aggregate::default()) };
+    Ok(Evaluated { summary, stop_reason })
+}

@@ -1,0 +1,61 @@
+//! Scores of the node `judge`, which other evaluators are made of.
+
+use serde_json::{Map, Value, json};
+
+use super::{AskingGraph, asked};
+use crate::calls::Role;
+use crate::evaluators::bench::{BenchError, Executed};
+use crate::evaluators::judge::Ask;
+use crate::evaluators::subject::Subject;
+
+/// The node with and without an expected answer.
+pub(super) struct JudgeGraph {
+    with_expected: AskingGraph,
+    plain: AskingGraph,
+}
+
+/// What the node said.
+pub(super) struct Opinion {
+    pub(super) score: f64,
+    pub(super) feedback: Option<String>,
+}
+
+impl JudgeGraph {
+    pub(super) fn new(model: &Map<String, Value>) -> Self {
+        let graph = |fields: &[&str]| {
+            let field = |name: &&str| ((*name).to_owned(), json!(format!("{{{{ inputs.{name} }}}}")));
+            let kind = ("type".to_owned(), json!("judge"));
+            AskingGraph::new(fields.iter().map(field).chain([kind]).collect(), model.clone())
+        };
+        let plain = graph(&["input", "output", "criteria"]);
+        Self { with_expected: graph(&["input", "output", "criteria", "expected"]), plain }
+    }
+
+    pub(super) fn problem(&self, default: &Map<String, Value>) -> Option<String> {
+        self.plain.problem(default)
+    }
+
+    /// What the model says of the answer, by these criteria and by the expected answer, if there is one.
+    pub(super) async fn opinion(
+        &self,
+        subject: &Subject<'_>,
+        criteria: &str,
+        expected: Option<String>,
+        (ask, sample): (Ask<'_>, u32),
+    ) -> Result<Opinion, BenchError> {
+        let graph = if expected.is_some() { &self.with_expected } else { &self.plain };
+        let plan = graph.plan(ask.model())?;
+        let mut inputs = Map::from_iter([
+            ("input".to_owned(), asked(subject)),
+            ("output".to_owned(), json!(subject.text)),
+            ("criteria".to_owned(), json!(criteria)),
+        ]);
+        inputs.extend(expected.map(|expected| ("expected".to_owned(), json!(expected))));
+        let said = ask.execute(Executed::Own(plan, Role::Judge), inputs, sample).await?;
+        let score = said.get("score").and_then(Value::as_f64).ok_or("the model gave no score".to_owned())?;
+        let text =
+            |name: &str| said.get(name).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
+        let feedback = text("feedback").or_else(|| text("reasoning")).map(str::to_owned);
+        Ok(Opinion { score, feedback })
+    }
+}

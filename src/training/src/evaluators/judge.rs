@@ -1,0 +1,108 @@
+//! The evaluators of a request by what they need: nothing, a model or a workflow, or other evaluators.
+
+use async_trait::async_trait;
+use engine::Reference;
+use serde_json::{Map, Value};
+
+use super::bench::{Bench, BenchError, Executed};
+use super::combine::Combined;
+use super::subject::Subject;
+use super::verdict::Verdict;
+use crate::estimate::CallRange;
+use crate::pins::Resolution;
+
+/// Judges the result of a case by what is in it. Pure.
+pub(super) trait Judge: Send + Sync {
+    /// `threshold`: if the request has one.
+    ///
+    /// # Errors
+    /// Why the case cannot be judged.
+    fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String>;
+}
+
+/// Most samples of one verdict.
+pub(super) const MOST_SAMPLES: u32 = 9;
+
+/// How an evaluator executes graphs for one verdict.
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'a> {
+    bench: &'a dyn Bench,
+    /// The number of its first sample.
+    first: u32,
+}
+
+impl Ask<'_> {
+    pub(super) fn model(&self) -> &Map<String, Value> {
+        self.bench.model()
+    }
+
+    /// As [`Bench::execute`].
+    pub(super) async fn execute(
+        &self,
+        graph: Executed<'_>,
+        inputs: Map<String, Value>,
+        sample: u32,
+    ) -> Result<Value, BenchError> {
+        self.bench.execute(graph, inputs, self.first.saturating_add(sample)).await
+    }
+}
+
+/// Judges the result of a case with a model or with another workflow.
+#[async_trait]
+pub(super) trait Asking: Send + Sync {
+    /// As [`Judge::judge`].
+    async fn judge(
+        &self,
+        subject: &Subject<'_>,
+        threshold: Option<f64>,
+        ask: Ask<'_>,
+    ) -> Result<Verdict, BenchError>;
+
+    /// The calls of one verdict, without a second try.
+    fn calls(&self, resolution: &Resolution) -> CallRange;
+
+    /// What is wrong with the model that it would use; `model`: that of [`Bench::model`].
+    fn problem(&self, model: &Map<String, Value>) -> Option<String>;
+
+    /// The workflow that it executes.
+    fn workflow(&self) -> Option<&Reference> {
+        None
+    }
+}
+
+/// How an evaluator judges.
+pub(super) enum Judging {
+    Pure(Box<dyn Judge>),
+    Asking(Box<dyn Asking>),
+    Combined(Box<Combined>),
+}
+
+impl Judging {
+    pub(super) async fn judge(
+        &self,
+        subject: &Subject<'_>,
+        threshold: Option<f64>,
+        bench: &dyn Bench,
+    ) -> Result<Verdict, BenchError> {
+        match self {
+            Self::Pure(judge) => judge.judge(subject, threshold).map_err(BenchError::Failed),
+            Self::Asking(asking) => match asking.judge(subject, threshold, Ask { bench, first: 0 }).await {
+                // Once more, with other seeds: an endpoint may have failed, or a model not have kept to the form.
+                Err(BenchError::Failed(_)) => {
+                    asking.judge(subject, threshold, Ask { bench, first: MOST_SAMPLES }).await
+                }
+                judged => judged,
+            },
+            Self::Combined(combined) => Box::pin(combined.judge(subject, threshold, bench)).await,
+        }
+    }
+
+    /// Those that ask a model or a workflow.
+    pub(super) fn asking(&self) -> Vec<&dyn Asking> {
+        match self {
+            Self::Pure(_) => Vec::new(),
+            Self::Asking(asking) => vec![&**asking],
+            Self::Combined(combined) => combined.parts().flat_map(Self::asking).collect(),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The results of candidates, by case.
+
+use std::collections::BTreeMap;
+
+use super::lab::{Candidate, JudgedRun, Lab, Round, Stop};
+use super::problem::Problem;
+use crate::compare::{Comparison, WeightedScore};
+use crate::evaluators::{EvaluatorRole, Verdict};
+use crate::numbers::{PERFECT, mean};
+use crate::score::{Judged, Summary, case_score, summary};
+
+/// Cases whose results are in memory with their texts at the same time.
+const PART: usize = 256;
+
+/// Results of one set of samples: those of the search, or the fresh ones of the end.
+pub(super) struct Board<'a> {
+    problem: &'a Problem<'a>,
+    first_sample: u32,
+    results: BTreeMap<(u32, usize), Vec<Sample>>,
+}
+
+/// What is kept of one execution of a case: its verdicts without their texts, which the lab has.
+pub(super) struct Sample {
+    pub(super) verdicts: Vec<Verdict>,
+}
+
+impl Sample {
+    fn of(judged: &JudgedRun) -> Self {
+        Self { verdicts: judged.verdicts.iter().map(Verdict::bare).collect() }
+    }
+}
+
+impl<'a> Board<'a> {
+    pub(super) fn new(problem: &'a Problem<'a>, first_sample: u32) -> Self {
+        Self { problem, first_sample, results: BTreeMap::new() }
+    }
+
+    pub(super) fn problem(&self) -> &Problem<'a> {
+        self.problem
+    }
+
+    /// The same; what was executed before is announced, too.
+    pub(super) async fn fill_and_announce(
+        &mut self,
+        lab: &dyn Lab,
+        candidate: &Candidate,
+        places: &[usize],
+        round: Round,
+    ) -> Result<(), Stop> {
+        let is_known = |place: &usize| self.results.contains_key(&(candidate.number, *place));
+        let known: Vec<usize> = places.iter().copied().filter(is_known).collect();
+        self.fill(lab, candidate, places, round).await?;
+        if known.is_empty() {
+            return Ok(());
+        }
+        lab.reuse(candidate, &known, Round { first_sample: self.first_sample, ..round }).await
+    }
+
+    /// Has these cases executed, unless they were before.
+    pub(super) async fn fill(
+        &mut self,
+        lab: &dyn Lab,
+        candidate: &Candidate,
+        places: &[usize],
+        round: Round,
+    ) -> Result<(), Stop> {
+        let missing: Vec<usize> = places
+            .iter()
+            .copied()
+            .filter(|place| !self.results.contains_key(&(candidate.number, *place)))
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let round = Round { first_sample: self.first_sample, ..round };
+        for part in missing.chunks(PART) {
+            let found = lab.evaluate(candidate, part, round).await?;
+            for (place, samples) in part.iter().zip(found) {
+                let samples = samples.iter().map(Sample::of).collect();
+                self.results.insert((candidate.number, *place), samples);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn of(&self, candidate: u32, place: usize) -> &[Sample] {
+        self.results.get(&(candidate, place)).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(super) fn has_all(&self, candidate: u32, places: &[usize]) -> bool {
+        places.iter().all(|place| self.results.contains_key(&(candidate, *place)))
+    }
+
+    /// The scores of a case's samples, without penalties and without those that do not count.
+    fn scores_of(&self, candidate: u32, place: usize) -> impl Iterator<Item = f64> {
+        let aggregate = self.problem.optimizer.objective.aggregate;
+        let runs = self.of(candidate, place).iter();
+        runs.filter_map(move |run| case_score(self.problem.evaluators, &run.verdicts, aggregate).score)
+    }
+
+    /// The scores of the samples of each case.
+    pub(super) fn samples(&self, candidate: u32, places: &[usize]) -> Vec<Vec<f64>> {
+        places.iter().map(|place| self.scores_of(candidate, *place).collect()).collect()
+    }
+
+    /// The mean score of a case's samples, without penalties; `None` if it was not executed or does not count.
+    pub(super) fn score(&self, candidate: u32, place: usize) -> Option<f64> {
+        mean(self.scores_of(candidate, place).map(|score| (1.0, score)))
+    }
+
+    pub(super) fn is_perfect(&self, candidate: u32, places: &[usize]) -> bool {
+        places.iter().all(|place| self.score(candidate, *place).is_none_or(|score| score >= PERFECT))
+    }
+
+    /// The scores with penalties; a case that does not count has no weight.
+    pub(super) fn weighted(&self, candidate: &Candidate, places: &[usize]) -> Vec<WeightedScore> {
+        let penalty = self.problem.penalty(candidate);
+        let of = |place: &usize| match self.score(candidate.number, *place) {
+            Some(score) => WeightedScore { weight: self.problem.weight(*place), score: score - penalty },
+            None => WeightedScore { weight: 0.0, score: 0.0 },
+        };
+        places.iter().map(of).collect()
+    }
+
+    /// Both candidates on the same cases; one that does not count for one of them counts for neither.
+    pub(super) fn pairs(
+        &self,
+        first: &Candidate,
+        second: &Candidate,
+        places: &[usize],
+    ) -> (Vec<WeightedScore>, Vec<WeightedScore>) {
+        let (mut one, mut other) = (self.weighted(first, places), self.weighted(second, places));
+        pair(&mut one, &mut other);
+        (one, other)
+    }
+
+    /// Those of the cases that both candidates were executed on.
+    pub(super) fn shared(&self, first: u32, second: u32, places: &[usize]) -> Vec<usize> {
+        let is_known = |place: &usize| self.has_all(first, &[*place]) && self.has_all(second, &[*place]);
+        places.iter().copied().filter(is_known).collect()
+    }
+
+    /// Both candidates on those of the cases that both were executed on.
+    pub(super) fn compared(&self, first: &Candidate, second: &Candidate, places: &[usize]) -> Comparison {
+        let shared = self.shared(first.number, second.number, places);
+        let (one, other) = self.pairs(first, second, &shared);
+        Comparison::of(&one, &other)
+    }
+
+    /// The mean score with penalties.
+    pub(super) fn mean(&self, candidate: &Candidate, places: &[usize]) -> f64 {
+        let scores = self.weighted(candidate, places);
+        mean(scores.iter().map(|score| (score.weight, score.score))).unwrap_or_default()
+    }
+
+    /// The guard that has become significantly worse, if there is one.
+    pub(super) fn worse_guard(
+        &self,
+        first: &Candidate,
+        second: &Candidate,
+        places: &[usize],
+    ) -> Option<&str> {
+        let guards = self.problem.evaluators.iter().enumerate();
+        let guards = guards.filter(|(_, evaluator)| evaluator.role == EvaluatorRole::Guard);
+        let scores = |candidate: &Candidate, at: usize| -> Vec<WeightedScore> {
+            let of = |place: &usize| {
+                let verdicts =
+                    self.of(candidate.number, *place).iter().filter_map(|run| run.verdicts.get(at));
+                let score =
+                    mean(verdicts.filter(|verdict| !verdict.skip).map(|verdict| (1.0, verdict.score)));
+                let weight = if score.is_some() { self.problem.weight(*place) } else { 0.0 };
+                WeightedScore { weight, score: score.unwrap_or_default() }
+            };
+            places.iter().map(of).collect()
+        };
+        let regressed = |at: usize| {
+            let (mut one, mut other) = (scores(first, at), scores(second, at));
+            pair(&mut one, &mut other);
+            Comparison::of(&one, &other).is_regression()
+        };
+        guards.into_iter().find(|(at, _)| regressed(*at)).map(|(_, evaluator)| evaluator.id.as_str())
+    }
+
+    /// What a candidate is worth on these cases; each sample counts.
+    pub(super) fn summary(&self, candidate: u32, places: &[usize]) -> Summary {
+        let judged = places.iter().flat_map(|place| {
+            let weight = self.problem.weight(*place);
+            self.of(candidate, *place).iter().map(move |run| Judged { weight, verdicts: &run.verdicts })
+        });
+        let judged: Vec<Judged<'_>> = judged.collect();
+        let all = summary(self.problem.evaluators, &judged, self.problem.optimizer.objective.aggregate);
+        Summary { n_cases: places.len(), ..all }
+    }
+}
+
+/// A case that does not count for one of both counts for neither.
+fn pair(one: &mut [WeightedScore], other: &mut [WeightedScore]) {
+    for (one, other) in one.iter_mut().zip(other) {
+        let weight = one.weight.min(other.weight);
+        (one.weight, other.weight) = (weight, weight);
+    }
+}

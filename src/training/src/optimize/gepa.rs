@@ -1,0 +1,209 @@
+//! `gepa`: a pool of candidates that are each the best somewhere. Its races need only a part of the scoring cases, which grows while
+//! nothing succeeds.
+
+use std::collections::BTreeMap;
+
+use kernel::Purpose;
+
+use super::ending::{FINALISTS, rounded};
+use super::lab::{Candidate, Decision, Phase, Stop};
+use super::proposal::{Ordinals, lessons, rewrite};
+use super::search::Search;
+use super::textgrad;
+use crate::numbers::NOISE;
+use crate::request::OptimizerName;
+
+/// Scoring cases at the beginning.
+const SUBSET: usize = 12;
+/// Proposals without success after which the subset grows, by 8 / 5.
+const PATIENCE: u32 = 4;
+/// Candidates of the pool that are executed on the new cases; the others leave it.
+const SURVIVORS: usize = 6;
+/// How often the best candidate is the parent.
+const BEST: f64 = 0.6;
+/// Merges of a run, and the proposals between two of them.
+const MERGES: u32 = 5;
+const MERGE_INTERVAL: u32 = 4;
+/// Rejected candidates in a row after which another algorithm continues.
+const STALLED: u32 = 8;
+
+/// A parent with new texts of some of its prompts.
+type Proposed = (Candidate, BTreeMap<String, String>);
+
+/// The candidates that are left, and on how many of the scoring cases they are compared.
+pub(super) struct Pool {
+    /// The seed first.
+    members: Vec<Candidate>,
+    subset: usize,
+    without_success: u32,
+    /// Rejected candidates in a row, on all scoring cases.
+    rejected: u32,
+    proposals: u32,
+    merges: u32,
+}
+
+impl Pool {
+    pub(super) fn new(seed: Candidate, scoring_cases: usize) -> Self {
+        let subset = SUBSET.min(scoring_cases);
+        Self { members: vec![seed], subset, without_success: 0, rejected: 0, proposals: 0, merges: 0 }
+    }
+
+    /// Whether the pool has tried enough: nothing succeeds any more on all scoring cases.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.rejected >= STALLED
+    }
+}
+
+/// One proposal with its race.
+pub(super) async fn step(search: &mut Search<'_>, minibatch: &[usize]) -> Result<(), Stop> {
+    let val = &search.problem.splits.val;
+    search.pool.proposals += 1;
+    let subset = val.get(..search.pool.subset).unwrap_or_default();
+    let round = search.round(Phase::Val);
+    for member in &search.pool.members {
+        search.board.fill(search.lab, member, subset, round).await?;
+    }
+    let proposed = match merge(search, subset) {
+        Some(merged) => Some(merged),
+        None => mutate(search, subset, minibatch).await?,
+    };
+    let Some((parent, changes)) = proposed else { return Ok(()) };
+    let candidate = search.candidate(&parent, &changes);
+    match search.compare(&parent, &candidate, subset, &changes).await? {
+        Decision::Accepted => {
+            search.pool.members.push(candidate);
+            (search.pool.without_success, search.pool.rejected) = (0, 0);
+        }
+        Decision::Rejected => {
+            search.pool.without_success += 1;
+            search.pool.rejected = if search.pool.subset == val.len() { search.pool.rejected + 1 } else { 0 };
+        }
+    }
+    if search.pool.without_success >= PATIENCE && search.pool.subset < val.len() {
+        grow(search);
+    }
+    Ok(())
+}
+
+/// The best member becomes the best candidate, if it is better on the cases that both were executed on. At the last epoch there are
+/// more, among which fresh samples choose.
+pub(super) async fn end_epoch(search: &mut Search<'_>) -> Result<(), Stop> {
+    let val = &search.problem.splits.val;
+    let subset = val.get(..search.pool.subset).unwrap_or_default();
+    let is_last = search.epoch == search.problem.optimizer.epochs;
+    let seed = search.problem.seed().number;
+    let tried = ranked(search, subset).into_iter().take(if is_last { FINALISTS } else { 1 });
+    // The seed needs no more cases to be beaten; if it is still the best, the epoch executes them.
+    for candidate in tried.filter(|candidate| candidate.number != seed) {
+        let round = search.round(Phase::Val);
+        search.board.fill(search.lab, &candidate, val, round).await?;
+        if search.board.compared(&search.best, &candidate, val).mean_diff > NOISE {
+            search.best = candidate;
+        }
+    }
+    if search.best.number != seed { search.keep().await } else { Ok(()) }
+}
+
+/// More scoring cases, for the best members alone.
+fn grow(search: &mut Search<'_>) {
+    let val = &search.problem.splits.val;
+    let seed = search.problem.seed();
+    let before = val.get(..search.pool.subset).unwrap_or_default();
+    let mut left = ranked(search, before);
+    left.retain(|member| member.number != seed.number);
+    left.truncate(SURVIVORS);
+    left.insert(0, seed);
+    search.pool.members = left;
+    search.pool.subset = (search.pool.subset * 8).div_ceil(5).min(val.len());
+    search.pool.without_success = 0;
+}
+
+/// The members, the best first; of equal ones the older.
+fn ranked(search: &Search<'_>, places: &[usize]) -> Vec<Candidate> {
+    let mut scored: Vec<(f64, &Candidate)> =
+        search.pool.members.iter().map(|member| (search.board.mean(member, places), member)).collect();
+    scored.sort_by(|(one, first), (other, second)| {
+        rounded(*other).total_cmp(&rounded(*one)).then(first.number.cmp(&second.number))
+    });
+    scored.into_iter().map(|(_, member)| member.clone()).collect()
+}
+
+/// The best member.
+fn best(search: &Search<'_>, places: &[usize]) -> Candidate {
+    ranked(search, places).into_iter().next().unwrap_or_else(|| search.problem.seed())
+}
+
+/// The best member, or one that is the best on some case, the more likely the more cases these are.
+fn parent(search: &Search<'_>, places: &[usize]) -> Candidate {
+    let counter = &search.problem.counter;
+    let number = u64::from(search.proposals);
+    let turn = u64::from(search.pool.proposals);
+    let best = best(search, places);
+    if counter.unit(Purpose::Parent, number, turn) < BEST {
+        return best;
+    }
+    let mut winners: Vec<&Candidate> = Vec::new();
+    for place in places {
+        let score = |member: &Candidate| search.board.score(member.number, *place).unwrap_or_default();
+        let most = search.pool.members.iter().map(score).fold(0.0, f64::max);
+        winners.extend(search.pool.members.iter().filter(|member| score(member) >= most - NOISE));
+    }
+    let drawn = counter.below(Purpose::Pareto, number, turn, winners.len());
+    winners.get(drawn).map_or(best, |winner| (*winner).clone())
+}
+
+/// A parent, and new texts of all its prompts that are blamed. `auto` takes turns with `textgrad`: whether critiques are worth their calls
+/// depends on the models.
+async fn mutate(
+    search: &mut Search<'_>,
+    places: &[usize],
+    minibatch: &[usize],
+) -> Result<Option<Proposed>, Stop> {
+    let is_auto = search.problem.optimizer.name == OptimizerName::Auto;
+    if is_auto && !search.pool.proposals.is_multiple_of(2) {
+        let parent = best(search, places);
+        let changes = textgrad::propose(search, &parent, minibatch).await?;
+        return Ok(changes.map(|changes| (parent, changes)));
+    }
+    let parent = parent(search, places);
+    let changes = rewrites(search, &parent, minibatch).await?;
+    Ok(changes.map(|changes| (parent, changes)))
+}
+
+/// New texts of all prompts that are blamed.
+async fn rewrites(
+    search: &mut Search<'_>,
+    parent: &Candidate,
+    minibatch: &[usize],
+) -> Result<Option<BTreeMap<String, String>>, Stop> {
+    let problem = search.problem;
+    let Some(lessons) = lessons(search, parent, minibatch).await? else { return Ok(None) };
+    let mut changes = BTreeMap::new();
+    for prompt in problem.prompts {
+        let Some(records) = lessons.get(&prompt.name) else { continue };
+        let guidance = problem.optimizer.guidance.as_deref();
+        let text = rewrite(search, parent, prompt, records, guidance, &mut Ordinals::default()).await?;
+        changes.extend(text.map(|text| (prompt.name.clone(), text)));
+    }
+    Ok((!changes.is_empty()).then_some(changes))
+}
+
+/// The prompts in which the second best member differs from the seed and the best one does not, for the best one.
+fn merge(search: &mut Search<'_>, places: &[usize]) -> Option<Proposed> {
+    if search.pool.merges >= MERGES || !search.pool.proposals.is_multiple_of(MERGE_INTERVAL) {
+        return None;
+    }
+    let ranked = ranked(search, places);
+    let (best, second) = (ranked.first()?.clone(), ranked.get(1)?);
+    let seed = search.problem.seed();
+    let is_seed =
+        |candidate: &Candidate, name: &String| candidate.prompts.get(name) == seed.prompts.get(name);
+    let missing = second.prompts.iter().filter(|(name, _)| is_seed(&best, name) && !is_seed(second, name));
+    let changes: BTreeMap<String, String> =
+        missing.map(|(name, text)| (name.clone(), text.clone())).collect();
+    if changes.is_empty() {
+        return None;
+    }
+    search.pool.merges += 1;
+    Some((best, changes))
+}

@@ -1,0 +1,17 @@
+//! The search for better prompts. It decides by stored results alone: with the same results and replies it ends the same, in any
+//! process and after any crash.
+
+mod board;
+mod ending;
+mod gepa;
+mod lab;
+mod problem;
+mod proposal;
+mod random;
+mod search;
+mod textgrad;
+
+pub use ending::{Finding, Outcome, SeedAndBest, StopReason};
+pub use lab::{Candidate, Decision, JudgedRun, Lab, Phase, Question, Round, SearchEvent, Stop};
+pub use problem::Problem;
+pub use search::search;

@@ -1,0 +1,101 @@
+//! What is searched for: the same in every process that continues the run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kernel::Counter;
+
+use super::lab::Candidate;
+use crate::case::Case;
+use crate::evaluators::Evaluator;
+use crate::numbers::float;
+use crate::prompts::TrainablePrompt;
+use crate::request::Optimizer;
+use crate::rewrite::LeakGuard;
+use crate::splits::{Splits, split};
+
+/// Thousandths of the budget that are kept for the final, at least and at most.
+const LEAST_KEPT: u64 = 100;
+const MOST_KEPT: u64 = 250;
+
+/// A training, before its first call.
+pub struct Problem<'a> {
+    /// The cases, in the order of the dataset.
+    pub cases: &'a [Case],
+    /// The prompts that may be rewritten.
+    pub prompts: &'a [TrainablePrompt],
+    /// What judges.
+    pub evaluators: &'a [Evaluator],
+    /// How better prompts are searched for.
+    pub optimizer: &'a Optimizer,
+    /// Which cases are for what.
+    pub splits: Splits,
+    pub(super) counter: Counter,
+    pub(super) leaks: LeakGuard,
+}
+
+impl<'a> Problem<'a> {
+    /// Of a request. Draws the splits from its seed.
+    #[must_use]
+    pub fn new(
+        cases: &'a [Case],
+        prompts: &'a [TrainablePrompt],
+        evaluators: &'a [Evaluator],
+        optimizer: &'a Optimizer,
+    ) -> Self {
+        let counter = Counter::new(optimizer.settings.seed);
+        let splits = split(cases, optimizer.split_settings(), &counter);
+        let of = |places: &[usize]| places.iter().filter_map(|place| cases.get(*place)).collect::<Vec<_>>();
+        // What is also for training is not held out.
+        let mut held_out = splits.val.clone();
+        held_out.retain(|place| splits.train.binary_search(place).is_err());
+        let (train, val, test) = (of(&splits.train), of(&held_out), of(&splits.test));
+        let seeds = prompts.iter().map(|prompt| prompt.seed.as_str());
+        let leaks = LeakGuard::new(val.into_iter().chain(test), train.into_iter(), seeds);
+        Self { cases, prompts, evaluators, optimizer, splits, counter, leaks }
+    }
+
+    /// The prompts as they are at the start.
+    #[must_use]
+    pub fn seed(&self) -> Candidate {
+        let prompts: BTreeMap<String, String> =
+            self.prompts.iter().map(|prompt| (prompt.name.clone(), prompt.seed.clone())).collect();
+        Candidate { number: 0, parents: Vec::new(), prompts: Arc::new(prompts) }
+    }
+
+    /// Executions of cases that the budget should still pay for when the proposals end: fresh samples of the seed and of one finalist on
+    /// all scoring cases.
+    #[must_use]
+    pub fn reserved_cases(&self) -> u64 {
+        let cases = u64::try_from(self.splits.val.len()).unwrap_or(u64::MAX);
+        let samples = u64::from(self.optimizer.settings.repeats).saturating_mul(2);
+        if self.optimizer.has_final() { cases.saturating_mul(samples) } else { 0 }
+    }
+
+    /// Thousandths of the budget that are kept for the final: from a tenth to a quarter, since fewer fresh samples decide, too.
+    ///
+    /// `calls_of_case`: calls of one execution with its verdicts. Of a budget without a limit of calls, a tenth.
+    #[must_use]
+    pub fn kept_thousandths(&self, calls_of_case: u64, max_llm_calls: Option<u64>) -> u64 {
+        if !self.optimizer.has_final() {
+            return 0;
+        }
+        let calls = self.reserved_cases().saturating_mul(calls_of_case);
+        let share = max_llm_calls.map(|most| calls.saturating_mul(1_000).div_ceil(most.max(1)));
+        share.unwrap_or_default().clamp(LEAST_KEPT, MOST_KEPT)
+    }
+
+    pub(super) fn weight(&self, place: usize) -> f64 {
+        self.cases.get(place).map_or(1.0, Case::weight)
+    }
+
+    /// What is subtracted from the scores of a candidate: its prompts' growth over the seed.
+    pub(super) fn penalty(&self, candidate: &Candidate) -> f64 {
+        let characters =
+            |texts: &mut dyn Iterator<Item = &str>| texts.map(|text| text.chars().count()).sum::<usize>();
+        let seed = characters(&mut self.prompts.iter().map(|prompt| prompt.seed.as_str()));
+        let grown = characters(&mut candidate.prompts.values().map(String::as_str));
+        let growth = float(grown.saturating_sub(seed)) / float(seed.max(1));
+        self.optimizer.objective.length_penalty * growth
+    }
+}

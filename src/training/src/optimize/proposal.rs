@@ -1,0 +1,200 @@
+//! What the optimizer's model learns of failing cases, and the new texts that it writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::lab::{Candidate, Phase, Question, SearchEvent, Stop};
+use super::search::Search;
+use crate::case::Case;
+use crate::evaluators::{Evaluator, EvaluatorRole, Verdict};
+use crate::numbers::PERFECT;
+use crate::prompts::TrainablePrompt;
+use crate::rewrite::{PromptText, Record, RewriteFault, new_prompt, request, request_again};
+use crate::runner::CaseRun;
+use crate::warning::Warning;
+
+/// Attempts at a text that can be used.
+const ATTEMPTS: u32 = 2;
+
+/// Numbers the requests of a candidate about a prompt.
+#[derive(Debug, Default)]
+pub(super) struct Ordinals(u32);
+
+impl Ordinals {
+    pub(super) fn next(&mut self) -> u32 {
+        self.0 += 1;
+        self.0 - 1
+    }
+}
+
+/// The result of a case for training, with its verdicts.
+type TrainingResult<'a> = (&'a CaseRun, &'a [Verdict]);
+
+/// The prompts that a result blames: those that evaluators name, else those that were read, else all: a case that took too long has no
+/// ended node.
+fn blamed<'p>(
+    (run, verdicts): TrainingResult<'_>,
+    prompts: &'p [TrainablePrompt],
+) -> Vec<&'p TrainablePrompt> {
+    let targets: BTreeSet<&str> =
+        verdicts.iter().flat_map(|verdict| verdict.targets.keys()).map(String::as_str).collect();
+    let named = |names: &BTreeSet<&str>| -> Vec<&'p TrainablePrompt> {
+        prompts.iter().filter(|prompt| names.contains(prompt.name.as_str())).collect()
+    };
+    let by_target = named(&targets);
+    if !by_target.is_empty() {
+        return by_target;
+    }
+    let read = named(&run.trace.iter().flat_map(|step| &step.prompts_read).map(String::as_str).collect());
+    if read.is_empty() { prompts.iter().collect() } else { read }
+}
+
+/// The evaluators that count and want something better, without those that have failed themselves.
+fn failed<'s>(
+    search: &'s Search<'_>,
+    verdicts: &'s [Verdict],
+) -> impl Iterator<Item = (&'s Evaluator, &'s Verdict)> {
+    let judged = search.problem.evaluators.iter().zip(verdicts);
+    judged.filter(|(evaluator, verdict)| {
+        let counts = evaluator.role != EvaluatorRole::MetricOnly && !verdict.skip && verdict.error.is_none();
+        counts && verdict.score < PERFECT
+    })
+}
+
+/// Whether a result says something that a prompt could mend; failures of endpoints do not.
+fn teaches(run: &CaseRun) -> bool {
+    run.error.as_ref().is_none_or(|error| !error.is_infrastructure())
+}
+
+/// What the result of a case says of a prompt.
+fn record(search: &Search<'_>, case: &Case, (run, verdicts): TrainingResult<'_>, prompt: &str) -> Record {
+    let steps = run.trace.iter().rev();
+    let reader = steps.clone().find(|step| step.prompts_read.iter().any(|read| read == prompt));
+    let own = reader.and_then(|step| step.output.as_ref()).map(text_of);
+    let whole = run
+        .error
+        .as_ref()
+        .map_or_else(|| run.text.clone(), |error| format!("{}: {}", error.code(), error.message()));
+    let got = match own {
+        // The node's own output is what the prompt can change; the rest of the workflow has made something else of it.
+        Some(own) if own.trim() != whole.trim() => format!("{own}\nIn the end: {whole}"),
+        _ => whole,
+    };
+    let failed: Vec<(&Evaluator, &Verdict)> = failed(search, verdicts).collect();
+    let feedback = failed.iter().map(|(evaluator, verdict)| {
+        let given = verdict.targets.get(prompt).or(verdict.feedback.as_ref());
+        given.cloned().unwrap_or_else(|| format!("{} gives {:.2}.", evaluator.id, verdict.score))
+    });
+    let message = case.inputs.get("message").and_then(Value::as_str);
+    let expected = match &case.expected_output {
+        Value::Null => String::new(),
+        expected => text_of(expected),
+    };
+    Record {
+        input: message.map_or_else(|| Value::Object(case.inputs.clone()).to_string(), str::to_owned),
+        expected,
+        got,
+        passed: failed.is_empty(),
+        feedback: feedback.collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// What the results of a candidate on these cases say of its prompts, by their names; `None` if no case could be better.
+pub(super) async fn lessons(
+    search: &mut Search<'_>,
+    base: &Candidate,
+    minibatch: &[usize],
+) -> Result<Option<BTreeMap<String, Vec<Record>>>, Stop> {
+    let problem = search.problem;
+    let round = search.round(Phase::Train);
+    search.board.fill(search.lab, base, minibatch, round).await?;
+    let results = search.lab.recall(base, minibatch, round).await?;
+    let mut lessons: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+    let mut fails = false;
+    for (place, samples) in minibatch.iter().zip(&results) {
+        let Some(case) = problem.cases.get(*place) else { continue };
+        let mut told = samples.iter().map(|judged| (&*judged.run, &*judged.verdicts));
+        // Of several samples the first that failed.
+        let is_failing =
+            |told: &TrainingResult<'_>| teaches(told.0) && failed(search, told.1).next().is_some();
+        let told = told.clone().find(is_failing).or_else(|| told.next());
+        let Some(told) = told.filter(|told| teaches(told.0)) else { continue };
+        fails |= search.board.score(base.number, *place).is_some_and(|score| score < PERFECT);
+        for prompt in blamed(told, problem.prompts) {
+            lessons.entry(prompt.name.clone()).or_default().push(record(search, case, told, &prompt.name));
+        }
+    }
+    search.without_failure = if fails { 0 } else { search.without_failure + 1 };
+    // Of a prompt without a failing case there is nothing to learn.
+    lessons.retain(|_, records| records.iter().any(|record| !record.passed));
+    Ok(fails.then_some(lessons))
+}
+
+/// The text of a model's answer, else the value as JSON.
+fn text_of(value: &Value) -> String {
+    match value.get("text").unwrap_or(value) {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A new text of a prompt of a candidate by these records; `None` if the model gives none that can be used.
+pub(super) async fn rewrite(
+    search: &Search<'_>,
+    base: &Candidate,
+    prompt: &TrainablePrompt,
+    records: &[Record],
+    guidance: Option<&str>,
+    ordinals: &mut Ordinals,
+) -> Result<Option<String>, Stop> {
+    let Some(current) = base.prompts.get(&prompt.name) else { return Ok(None) };
+    let rejected = search.rejected.get(&prompt.name).map(Vec::as_slice).unwrap_or_default();
+    let mut messages = request(described(prompt, current), records, rejected, guidance);
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        let question = Question {
+            proposal: search.proposals,
+            prompt: prompt.name.clone(),
+            ordinal: ordinals.next(),
+            messages: messages.clone(),
+        };
+        let Some(reply) = search.lab.ask(question).await? else { return Ok(None) };
+        let text = new_prompt(&reply);
+        let fault = text.as_deref().and_then(|text| fault(search, prompt, current, text));
+        match (text, &fault) {
+            (Some(text), None) => return Ok(Some(text)),
+            _ => messages = request_again(messages, &reply, fault.as_ref()),
+        }
+        last = fault;
+    }
+    let warning = match last {
+        Some(RewriteFault::Leak(part)) => Warning::new(
+            "leakage",
+            format!("a text for '{}' repeats a case that decides: {part}", prompt.name),
+        ),
+        Some(fault) => {
+            Warning::new("unparsable_rewrite", format!("no text for '{}': {}", prompt.name, fault.message()))
+        }
+        None => Warning::new("unparsable_rewrite", format!("the reply has no text for '{}'", prompt.name)),
+    };
+    search.publish(SearchEvent::Warning(warning)).await?;
+    Ok(None)
+}
+
+fn fault(search: &Search<'_>, prompt: &TrainablePrompt, current: &str, text: &str) -> Option<RewriteFault> {
+    let leak = || search.problem.leaks.leak(text).map(RewriteFault::Leak);
+    prompt.rules.fault(current, text).or_else(leak)
+}
+
+/// A prompt as requests describe it.
+pub(super) fn described<'p>(prompt: &'p TrainablePrompt, current: &'p str) -> PromptText<'p> {
+    PromptText {
+        name: &prompt.name,
+        text: current,
+        role: prompt.role.as_deref(),
+        constraints: &prompt.constraints,
+        max_chars: prompt.rules.max_chars(),
+        frozen_spans: prompt.rules.frozen_spans(),
+    }
+}

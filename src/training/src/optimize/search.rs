@@ -1,0 +1,362 @@
+//! The search itself: is there anything to gain, proposals and their races, epoch by epoch, then the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kernel::Purpose;
+
+use super::board::Board;
+use super::ending::{Finding, StopReason, end};
+use super::gepa::{self, Pool};
+use super::lab::{Candidate, Decision, Lab, Phase, Round, SearchEvent, Stop};
+use super::problem::Problem;
+use super::{random, textgrad};
+use crate::compare::{Comparison, Race, race};
+use crate::evaluators::Evaluator;
+use crate::numbers::{float, mean};
+use crate::request::OptimizerName;
+use crate::rewrite::RejectedEdit;
+use crate::score::Summary;
+use crate::warning::Warning;
+
+/// Cases of the headroom test.
+const HEADROOM: usize = 12;
+/// Proposals in a row without a case that could be better, after which the search ends.
+const SATURATED: u32 = 40;
+/// The deviation of scores of the same case above which they are noise.
+const NOISY: f64 = 0.15;
+/// Rejected edits of a prompt that are remembered.
+const REJECTED: usize = 3;
+
+/// Searches for better prompts.
+///
+/// # Errors
+/// [`Stop::Lost`] if this process may not continue.
+pub async fn search(problem: &Problem<'_>, lab: &dyn Lab) -> Result<Finding, Stop> {
+    let mut search = Search::new(problem, lab);
+    let reason = match search.run().await {
+        Ok(reason) => reason,
+        Err(stop) => stop.reason().ok_or(stop)?,
+    };
+    end(search, reason).await
+}
+
+/// A search under way.
+pub(super) struct Search<'a> {
+    pub(super) problem: &'a Problem<'a>,
+    pub(super) lab: &'a dyn Lab,
+    pub(super) board: Board<'a>,
+    /// The seed first.
+    pub(super) candidates: Vec<Candidate>,
+    /// The best candidate, whose scoring cases are all executed if it is not the seed.
+    pub(super) best: Candidate,
+    pub(super) epoch: u32,
+    /// Proposals in a row without a case that could be better.
+    pub(super) without_failure: u32,
+    /// Edits of each prompt that were no better.
+    pub(super) rejected: BTreeMap<String, Vec<RejectedEdit>>,
+    /// Proposals so far.
+    pub(super) proposals: u32,
+    /// Candidates that were better than their parents.
+    pub(super) accepted: BTreeSet<u32>,
+    /// Candidates that a guard has rejected: they never win.
+    pub(super) guard_rejected: BTreeSet<u32>,
+    /// Candidates of checkpoints, with their epochs.
+    kept: BTreeSet<(u32, u32)>,
+    /// The candidates of `gepa`.
+    pub(super) pool: Pool,
+}
+
+impl<'a> Search<'a> {
+    fn new(problem: &'a Problem<'a>, lab: &'a dyn Lab) -> Self {
+        let seed = problem.seed();
+        Self {
+            problem,
+            lab,
+            board: Board::new(problem, 0),
+            candidates: vec![seed.clone()],
+            best: seed,
+            epoch: 0,
+            without_failure: 0,
+            rejected: BTreeMap::new(),
+            proposals: 0,
+            accepted: BTreeSet::new(),
+            guard_rejected: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            pool: Pool::new(problem.seed(), problem.splits.val.len()),
+        }
+    }
+
+    async fn run(&mut self) -> Result<StopReason, Stop> {
+        let problem = self.problem;
+        let val = &problem.splits.val;
+        if problem.splits.overfit_risk && problem.optimizer.name != OptimizerName::None {
+            let message = "the same cases are for training and decide, so the scores may be too good";
+            self.publish(SearchEvent::Warning(Warning::new("overfit_risk", message))).await?;
+        }
+        let first = val.get(..HEADROOM.min(val.len())).unwrap_or_default();
+        self.execute(0, first, Phase::Headroom).await?;
+        let is_perfect = self.is_perfect_again(first).await? && self.board.is_perfect(0, first);
+        if is_perfect {
+            self.execute(0, val, Phase::Headroom).await?;
+            if self.board.is_perfect(0, val) {
+                let warning = Warning::new("no_headroom", "every scoring case is perfect already");
+                self.publish(SearchEvent::Warning(warning)).await?;
+                self.keep().await?;
+                return Ok(StopReason::NoHeadroom);
+            }
+        }
+        let mut since_best = 0;
+        for epoch in 1..=problem.optimizer.epochs {
+            self.epoch = epoch;
+            let before = self.best.clone();
+            if problem.optimizer.name != OptimizerName::None {
+                for minibatch in self.minibatches() {
+                    self.proposals = self.proposals.saturating_add(1);
+                    if self.uses_pool() {
+                        gepa::step(self, &minibatch).await?;
+                        if problem.optimizer.name == OptimizerName::Auto && self.pool.is_stalled() {
+                            // What follows begins with the best that was found.
+                            gepa::end_epoch(self).await?;
+                        }
+                    } else {
+                        self.propose(&minibatch).await?;
+                    }
+                    if self.without_failure >= SATURATED {
+                        self.end_epoch().await?;
+                        return Ok(StopReason::TrainSaturated);
+                    }
+                }
+            }
+            if self.uses_pool() {
+                gepa::end_epoch(self).await?;
+            }
+            let score = self.end_epoch().await?;
+            if problem.optimizer.target_score.is_some_and(|target| score >= target) {
+                return Ok(StopReason::TargetScore);
+            }
+            let is_better = self.best.number != before.number
+                && self.board.compared(&before, &self.best, val).mean_diff > problem.optimizer.min_delta;
+            since_best = if is_better { 0 } else { since_best + 1 };
+            if problem.optimizer.patience.is_some_and(|patience| since_best >= patience) {
+                return Ok(StopReason::Patience);
+            }
+            // Without proposals, every epoch is the same.
+            if problem.optimizer.name == OptimizerName::None {
+                break;
+            }
+        }
+        Ok(StopReason::Epochs)
+    }
+
+    /// Executes the cases of the headroom test once more if a model judges, whose scores may differ: returns whether they are perfect this
+    /// time. Scores that differ much are a warning.
+    async fn is_perfect_again(&mut self, places: &[usize]) -> Result<bool, Stop> {
+        let problem = self.problem;
+        let mut is_perfect = true;
+        let mut samples = self.board.samples(0, places);
+        if problem.evaluators.iter().any(Evaluator::needs_bench) {
+            // The samples of the final come before.
+            let mut again = Board::new(problem, problem.optimizer.settings.repeats.saturating_mul(2));
+            let round = self.round(Phase::Headroom);
+            again.fill(self.lab, &problem.seed(), places, round).await?;
+            is_perfect = again.is_perfect(0, places);
+            samples.iter_mut().zip(again.samples(0, places)).for_each(|(all, more)| all.extend(more));
+        }
+        let spread = spread(&samples);
+        if spread > NOISY {
+            let message = format!("the scores of the same case differ by {spread:.2} (standard deviation)");
+            self.publish(SearchEvent::Warning(Warning::new("judge_noise_high", message))).await?;
+        }
+        Ok(is_perfect)
+    }
+
+    /// `auto` continues with `textgrad` when the pool has tried enough.
+    fn uses_pool(&self) -> bool {
+        match self.problem.optimizer.name {
+            OptimizerName::Gepa => true,
+            OptimizerName::Auto => !self.pool.is_stalled(),
+            _ => false,
+        }
+    }
+
+    /// The cases of the proposals of this epoch.
+    fn minibatches(&self) -> Vec<Vec<usize>> {
+        let train = &self.problem.splits.train;
+        let size = self.problem.optimizer.minibatch_size.clamp(1, train.len().max(1));
+        let order = self.problem.counter.shuffled(Purpose::Minibatch, u64::from(self.epoch), train.len());
+        let places: Vec<usize> = order.into_iter().filter_map(|at| train.get(at).copied()).collect();
+        places.chunks(size).map(<[usize]>::to_vec).collect()
+    }
+
+    async fn propose(&mut self, minibatch: &[usize]) -> Result<(), Stop> {
+        let parent = self.best.clone();
+        let changes = match self.problem.optimizer.name {
+            OptimizerName::Random => random::propose(self).await?,
+            _ => textgrad::propose(self, &parent, minibatch).await?,
+        };
+        let Some(changes) = changes else { return Ok(()) };
+        let candidate = self.candidate(&parent, &changes);
+        let problem = self.problem;
+        if self.compare(&parent, &candidate, &problem.splits.val, &changes).await? == Decision::Accepted {
+            self.best = candidate;
+            self.rejected.clear();
+            self.keep().await?;
+        }
+        Ok(())
+    }
+
+    /// Compares a candidate with its parent, and publishes the decision.
+    pub(super) async fn compare(
+        &mut self,
+        parent: &Candidate,
+        candidate: &Candidate,
+        places: &[usize],
+        changes: &BTreeMap<String, String>,
+    ) -> Result<Decision, Stop> {
+        let (decision, reason, comparison) = self.race(parent, candidate, places).await?;
+        let changed: Vec<String> = changes.keys().cloned().collect();
+        let event = SearchEvent::Candidate {
+            candidate,
+            changed: &changed,
+            decision,
+            reason: reason.clone(),
+            comparison,
+        };
+        self.publish(event).await?;
+        if decision == Decision::Accepted {
+            self.accepted.insert(candidate.number);
+        } else {
+            for (prompt, text) in changes {
+                let edit = RejectedEdit { text: text.clone(), reason: reason.clone() };
+                let rejected = self.rejected.entry(prompt.clone()).or_default();
+                rejected.push(edit);
+                // Only the last ones are told.
+                if rejected.len() > REJECTED {
+                    rejected.remove(0);
+                }
+            }
+        }
+        Ok(decision)
+    }
+
+    /// The next candidate: this one with other texts.
+    pub(super) fn candidate(&mut self, base: &Candidate, changes: &BTreeMap<String, String>) -> Candidate {
+        let mut prompts = (*base.prompts).clone();
+        prompts.extend(changes.iter().map(|(name, text)| (name.clone(), text.clone())));
+        let candidate =
+            Candidate { number: self.next_number(), parents: vec![base.number], prompts: Arc::new(prompts) };
+        self.candidates.push(candidate.clone());
+        candidate
+    }
+
+    pub(super) fn next_number(&self) -> u32 {
+        u32::try_from(self.candidates.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Compares a candidate with its parent on these cases, block by block.
+    async fn race(
+        &mut self,
+        parent: &Candidate,
+        candidate: &Candidate,
+        val: &[usize],
+    ) -> Result<(Decision, String, Comparison), Stop> {
+        let mut seen = 0;
+        loop {
+            let places = val.get(..seen).unwrap_or_default();
+            let (one, other) = self.board.pairs(parent, candidate, places);
+            let comparison = Comparison::of(&one, &other);
+            if let Some(guard) = self.board.worse_guard(parent, candidate, places) {
+                let reason = format!("the guard '{guard}' has become worse");
+                self.guard_rejected.insert(candidate.number);
+                return Ok((Decision::Rejected, reason, comparison));
+            }
+            let next = match race(&one, &other, val.len()) {
+                Race::Next(next) => next,
+                Race::Accepted => {
+                    let reason = format!("better by {:.3} on {} cases", comparison.mean_diff, comparison.n);
+                    return Ok((Decision::Accepted, reason, comparison));
+                }
+                Race::Rejected => {
+                    let reason =
+                        format!("no better on {} cases ({:+.3})", comparison.n, comparison.mean_diff);
+                    return Ok((Decision::Rejected, reason, comparison));
+                }
+            };
+            let block = val.get(seen..seen + next).unwrap_or_default();
+            for contestant in [parent, candidate] {
+                let round = self.round(Phase::Race);
+                self.board.fill(self.lab, contestant, block, round).await?;
+            }
+            seen += next;
+        }
+    }
+
+    /// Ends an epoch: publishes the best candidate, and returns its score.
+    async fn end_epoch(&mut self) -> Result<f64, Stop> {
+        let problem = self.problem;
+        let val = &problem.splits.val;
+        let best = self.best.clone();
+        let round = self.round(Phase::Val);
+        self.board.fill_and_announce(self.lab, &best, val, round).await?;
+        let (summary, score) = (self.board.summary(best.number, val), self.board.mean(&best, val));
+        self.publish(SearchEvent::Epoch { epoch: self.epoch, best: &best, summary: &summary, score }).await?;
+        let interval = problem.optimizer.checkpoint_interval;
+        let is_due = self.epoch.is_multiple_of(interval) || self.epoch == problem.optimizer.epochs;
+        if is_due || problem.optimizer.name == OptimizerName::None {
+            self.keep().await?;
+        }
+        Ok(score)
+    }
+
+    /// Keeps the best prompts, once for each epoch.
+    pub(super) async fn keep(&mut self) -> Result<(), Stop> {
+        let summary = self.board.summary(self.best.number, &self.problem.splits.val);
+        self.keep_with(&summary).await
+    }
+
+    /// Keeps the best prompts with what they are worth.
+    pub(super) async fn keep_with(&mut self, summary: &Summary) -> Result<(), Stop> {
+        let best = self.best.clone();
+        // Before the first epoch the prompts are those that it begins with.
+        let epoch = self.epoch.max(1);
+        if !self.kept.insert((best.number, epoch)) {
+            return Ok(());
+        }
+        self.publish(SearchEvent::Checkpoint { epoch, candidate: &best, summary }).await
+    }
+
+    /// Whether the best prompts are kept, whatever the epoch.
+    pub(super) fn has_kept_best(&self) -> bool {
+        self.kept.iter().any(|(candidate, _)| *candidate == self.best.number)
+    }
+
+    pub(super) async fn execute(
+        &mut self,
+        number: usize,
+        places: &[usize],
+        phase: Phase,
+    ) -> Result<(), Stop> {
+        let Some(candidate) = self.candidates.get(number).cloned() else { return Ok(()) };
+        let round = self.round(phase);
+        self.board.fill(self.lab, &candidate, places, round).await
+    }
+
+    pub(super) fn round(&self, phase: Phase) -> Round {
+        Round { phase, epoch: self.epoch, first_sample: 0 }
+    }
+
+    pub(super) async fn publish(&self, event: SearchEvent<'_>) -> Result<(), Stop> {
+        self.lab.publish(event).await
+    }
+}
+
+/// The standard deviation within cases; 0 without a case of two samples.
+fn spread(samples: &[Vec<f64>]) -> f64 {
+    let variance = |scores: &Vec<f64>| {
+        let middle = mean(scores.iter().map(|score| (1.0, *score))).unwrap_or_default();
+        let squares: f64 = scores.iter().map(|score| (score - middle).powi(2)).sum();
+        (1.0, squares / (float(scores.len()) - 1.0))
+    };
+    mean(samples.iter().filter(|scores| scores.len() > 1).map(variance)).unwrap_or_default().sqrt()
+}

@@ -1,0 +1,67 @@
+//! `textgrad`: critiques of failing cases, then one new text for each prompt that they blame.
+
+use std::collections::BTreeMap;
+
+use super::lab::{Candidate, Question, Stop};
+use super::proposal::{Ordinals, described, lessons, rewrite};
+use super::search::Search;
+use crate::rewrite::critique;
+
+/// Characters of the longest critique.
+const LONGEST: usize = 600;
+
+/// New texts of a candidate's prompts by its results on these cases; `None` if there is nothing to learn or nothing that can be used.
+pub(super) async fn propose(
+    search: &mut Search<'_>,
+    base: &Candidate,
+    minibatch: &[usize],
+) -> Result<Option<BTreeMap<String, String>>, Stop> {
+    let problem = search.problem;
+    let Some(mut lessons) = lessons(search, base, minibatch).await? else { return Ok(None) };
+    let mut changes = BTreeMap::new();
+    for prompt in problem.prompts {
+        let Some(records) = lessons.get_mut(&prompt.name) else { continue };
+        let Some(current) = base.prompts.get(&prompt.name) else { continue };
+        let mut ordinals = Ordinals::default();
+        for record in records.iter_mut().filter(|record| !record.passed) {
+            let question = Question {
+                proposal: search.proposals,
+                prompt: prompt.name.clone(),
+                ordinal: ordinals.next(),
+                messages: critique(described(prompt, current), record),
+            };
+            if let Some(critique) = search.lab.ask(question).await?.as_deref().and_then(sentences) {
+                record.feedback = format!("{} {critique}", record.feedback).trim().to_owned();
+            }
+        }
+        let guidance = problem.optimizer.guidance.as_deref();
+        if let Some(text) = rewrite(search, base, prompt, records, guidance, &mut ordinals).await? {
+            changes.insert(prompt.name.clone(), text);
+        }
+    }
+    Ok((!changes.is_empty()).then_some(changes))
+}
+
+/// A critique as one line; `None` if the model has written a prompt all the same, which would be taken for the one to improve.
+fn sentences(reply: &str) -> Option<String> {
+    let has_markup = ["```", "<prompt", "<new_prompt"].iter().any(|mark| reply.contains(mark));
+    let line: Vec<&str> = reply.split_whitespace().collect();
+    let line: String = line.join(" ").chars().take(LONGEST).collect();
+    (!has_markup && !line.is_empty()).then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_critique_is_one_line_and_not_a_prompt() {
+        assert_eq!(sentences(" It lacks\nthe price. ").as_deref(), Some("It lacks the price."));
+        for reply in
+            ["", " \n", "```\nBe kind.\n```", "<prompt name=\"p\">x</prompt>", "<new_prompt>x</new_prompt>"]
+        {
+            assert_eq!(sentences(reply), None, "{reply:?}");
+        }
+        assert_eq!(sentences(&"é".repeat(5_000)).map(|line| line.chars().count()), Some(LONGEST));
+    }
+}

@@ -1,0 +1,288 @@
+//! Everything that is checked and decided before the first call of a run. Pure.
+
+use std::collections::BTreeSet;
+
+use engine::Plan;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use wire::FieldError;
+
+use crate::case::Case;
+use crate::estimate::{CallRange, calls_of_graph};
+use crate::evaluators::Evaluator;
+use crate::pins::Resolution;
+use crate::policy::reach;
+use crate::prices::{check_prices, models_of_evaluators, models_of_graph};
+use crate::prompts::{TrainablePrompt, readers, trainable_prompts};
+use crate::request::{Optimizer, OptimizerName, RunSettings, Workload};
+use crate::splits::Splits;
+use crate::warning::Warning;
+
+/// Cases of the headroom test, and of the least useful budget.
+const HEADROOM: u64 = 12;
+/// Candidates that are executed on all scoring cases at the end.
+const FINALISTS: u64 = 3;
+
+/// What a run starts with.
+pub struct Start<'a> {
+    /// The graph.
+    pub graph: &'a Value,
+    /// Where it is in the request, as a JSON pointer.
+    pub graph_at: &'a str,
+    /// The graph, compiled.
+    pub plan: &'a Plan,
+    /// The config, that of the request included.
+    pub config: &'a Map<String, Value>,
+    /// What is executed and judged.
+    pub workload: &'a Workload,
+    /// Where it is in the request, as a JSON pointer.
+    pub workload_at: &'a str,
+    /// The cases.
+    pub cases: &'a [Case],
+    /// Other workflows.
+    pub resolution: &'a Resolution,
+}
+
+/// The models of a run that the request does not name, as fields of a node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DefaultModels {
+    /// Writes proposals.
+    pub optimizer: Map<String, Value>,
+    /// Judges.
+    pub judge: Map<String, Value>,
+}
+
+/// How much a run will cost, before the first call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Estimate {
+    /// Executions of cases.
+    pub cases: CallRange,
+    /// Requests to models of all roles.
+    pub llm_calls: CallRange,
+}
+
+impl Start<'_> {
+    /// Notes what the nodes of the graph, and of workflows that judge, would send or read outside.
+    pub fn check_effects(&self, problems: &mut Vec<FieldError>, warnings: &mut Vec<Warning>) {
+        if self.workload.may_send {
+            return;
+        }
+        let pinned = |reference: &engine::Reference| self.resolution.graph(reference);
+        let mocked = self.mocked();
+        let of_graph = reach(self.graph, self.graph_at, &pinned, &|node| mocked.contains(node));
+        problems.extend(of_graph.problems);
+        let mut reads = of_graph.reads;
+        for reference in self.workload.evaluators.iter().flat_map(Evaluator::workflows) {
+            let Some(graph) = self.resolution.graph(&reference) else { continue };
+            // Results of nodes are those of the graph that is evaluated.
+            let of_judge = reach(graph, "", &pinned, &|_| false);
+            let at = |problem: FieldError| FieldError { pointer: reference.pointer.clone(), ..problem };
+            problems.extend(of_judge.problems.into_iter().map(at));
+            reads.extend(of_judge.reads.into_iter().map(|node| format!("{}/{node}", reference.workflow)));
+        }
+        if !reads.is_empty() {
+            let message = format!(
+                "these nodes read what may change between cases, so that scores may differ: {}",
+                reads.join(", ")
+            );
+            warnings.push(Warning::new("reads_outside", message));
+        }
+    }
+
+    /// The nodes that have a result in the request or in every case.
+    fn mocked(&self) -> BTreeSet<&str> {
+        let mut cases = self.cases.iter();
+        let mut in_all = names(cases.next().and_then(Case::mocks));
+        for case in cases {
+            in_all.retain(|node| case.mocks().is_some_and(|mocks| mocks.contains_key(*node)));
+        }
+        in_all.extend(names(self.workload.mocks.as_ref()));
+        in_all
+    }
+
+    /// The prompts that may be rewritten. None at all is a problem.
+    pub fn trainable(
+        &self,
+        problems: &mut Vec<FieldError>,
+        warnings: &mut Vec<Warning>,
+    ) -> Vec<TrainablePrompt> {
+        let found =
+            trainable_prompts(self.plan, self.config, "/runnable_config/prompts", (problems, warnings));
+        for workflow in &self.resolution.with_trainable {
+            let message = format!("the prompts of the workflow '{workflow}' are trained in that workflow");
+            warnings.push(Warning::new("prompts_in_subworkflow", message));
+        }
+        found
+    }
+
+    /// The model of the first node that reads a trainable prompt, else of the first node that has one. Practice models have others
+    /// for these purposes.
+    #[must_use]
+    pub fn default_models(&self, trainable: &[TrainablePrompt]) -> DefaultModels {
+        let nodes = self.graph.get("nodes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let readers = readers(self.plan, trainable);
+        let is_reader = |node: &&Value| {
+            node.get("name").and_then(Value::as_str).is_some_and(|name| readers.contains(&name))
+        };
+        let model_of = |node: &Value| model_of(node, self.config);
+        let found = nodes.iter().filter(is_reader).find_map(model_of);
+        let Some(model) = found.or_else(|| nodes.iter().find_map(model_of)) else {
+            return DefaultModels::default();
+        };
+        let is_practice =
+            model.get("model").and_then(Value::as_str).is_some_and(|name| name.starts_with("practice/"));
+        if !is_practice {
+            return DefaultModels { optimizer: model.clone(), judge: model };
+        }
+        let practice =
+            |skill: &str| Map::from_iter([("model".to_owned(), json!(format!("practice/{skill}")))]);
+        DefaultModels { optimizer: practice("reflect"), judge: practice("judge") }
+    }
+
+    /// Notes evaluators whose model cannot be used; `judge`: the model of the run.
+    pub fn check_judges(&self, judge: &Map<String, Value>, problems: &mut Vec<FieldError>) {
+        for (place, evaluator) in self.workload.evaluators.iter().enumerate() {
+            if let Some(problem) = evaluator.model_problem(judge) {
+                let at = format!("{}/evaluators/{place}/config/model", self.workload_at);
+                problems.push(FieldError::new(at, "model", problem));
+            }
+        }
+    }
+
+    /// Whether an evaluator asks a model.
+    #[must_use]
+    pub fn asks_judges(&self) -> bool {
+        let calls = |evaluator: &Evaluator| evaluator.calls(self.resolution).max != Some(0);
+        self.workload.evaluators.iter().any(calls)
+    }
+
+    /// Notes a limit of the cost if the price of a model is not known. `evaluators`: those of the request; `models`: what proposes and what
+    /// judges, as fields of a node.
+    pub fn check_prices(
+        &self,
+        evaluators: &Value,
+        models: &[&Map<String, Value>],
+        at: &str,
+        problems: &mut Vec<FieldError>,
+    ) {
+        let mut all = models_of_graph(self.graph, self.config);
+        all.extend(self.resolution.models.iter().cloned());
+        all.append(&mut models_of_evaluators(evaluators));
+        let names = models.iter().filter_map(|model| model.get("model")?.as_str());
+        all.extend(names.map(str::to_owned));
+        check_prices(&all, at, problems);
+    }
+
+    /// The calls of one case with its verdicts.
+    #[must_use]
+    pub fn calls_of_case(&self) -> CallRange {
+        let judged = self.workload.evaluators.iter().map(|evaluator| evaluator.calls(self.resolution));
+        judged.fold(calls_of_graph(self.graph, self.resolution), |all, calls| all + calls)
+    }
+
+    /// What an evaluation will cost.
+    #[must_use]
+    pub fn estimate_evaluation(&self, settings: &RunSettings) -> Estimate {
+        let cases = CallRange::exactly(count(self.cases.len()).saturating_mul(u64::from(settings.repeats)));
+        Estimate { cases, llm_calls: self.calls_of_case().times(cases) }
+    }
+
+    /// What a training will cost. At least: there is nothing to gain, which the headroom test finds.
+    #[must_use]
+    pub fn estimate_training(
+        &self,
+        optimizer: &Optimizer,
+        splits: &Splits,
+        trainable: &[TrainablePrompt],
+    ) -> Estimate {
+        let per_case = self.calls_of_case();
+        let repeats = u64::from(optimizer.settings.repeats);
+        let (train, val, test) =
+            (count(splits.train.len()), count(splits.val.len()), count(splits.test.len()));
+        let minibatch = count(optimizer.minibatch_size).min(train).max(1);
+        let proposals = match optimizer.name {
+            OptimizerName::None => 0,
+            _ => u64::from(optimizer.epochs).saturating_mul(train.div_ceil(minibatch)),
+        };
+        let once = |cases: u64| cases.saturating_mul(repeats);
+        let prompts = count(trainable.len()).max(1);
+        // At most a critique of each case and two attempts for each prompt.
+        let most = prompts.saturating_mul(minibatch + 2);
+        let proposal = CallRange { min: 1, expected: 1 + minibatch.div_ceil(2), max: Some(most) };
+        // Half of the candidates are rejected by the first block of their race.
+        let expected = val + proposals * (minibatch + val.div_ceil(2)) + FINALISTS * val + 2 * test;
+        let max = val + proposals * (minibatch + val) + FINALISTS * val + 2 * test;
+        let cases =
+            CallRange { min: once(val.min(HEADROOM)), expected: once(expected), max: Some(once(max)) };
+        let made = CallRange { min: 0, expected: proposals, max: Some(proposals) };
+        Estimate { cases, llm_calls: per_case.times(cases) + proposal.times(made) }
+    }
+
+    /// Notes a budget that cannot pay for the seed on the scoring cases, one proposal and its race with all of them; a quarter of a small
+    /// budget is kept for the final.
+    pub fn check_budget(
+        &self,
+        optimizer: &Optimizer,
+        splits: &Splits,
+        at: &str,
+        problems: &mut Vec<FieldError>,
+    ) {
+        let (train, val) = (count(splits.train.len()), count(splits.val.len()));
+        let minibatch = count(optimizer.minibatch_size).min(train);
+        // The race executes the candidate and the rest of the seed's scoring cases.
+        let cases = (val + minibatch + val).saturating_mul(u64::from(optimizer.settings.repeats));
+        let proposal = 1 + minibatch.div_ceil(2);
+        let calls = self.calls_of_case().expected.saturating_mul(cases).saturating_add(proposal);
+        let calls = calls.saturating_mul(4).div_ceil(3);
+        let least = if optimizer.name == OptimizerName::None { 0 } else { calls };
+        if let Some(limit) = optimizer.settings.limits.max_llm_calls.filter(|limit| *limit < least) {
+            let message = format!(
+                "{limit} calls cannot pay for the seed on {val} cases, one proposal and its race; the least useful budget is {least}"
+            );
+            let problem = FieldError::new(format!("{at}/max_llm_calls"), "budget_pointless", message);
+            problems.push(problem.suggest(format!("\"max_llm_calls\": {least}")));
+        }
+    }
+}
+
+fn names(mocks: Option<&Map<String, Value>>) -> BTreeSet<&str> {
+    mocks.map(|mocks| mocks.keys().map(String::as_str).collect()).unwrap_or_default()
+}
+
+/// The model of a node, or of the body of a `for_each`. What the config has is taken from it.
+fn model_of(node: &Value, config: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let node = node.get("body").unwrap_or(node);
+    node.get("model").filter(|model| model.is_string())?;
+    let fields = ["model", "base_url", "api_key"];
+    let field = |name: &str| Some((name.to_owned(), configured(node.get(name)?, config)));
+    Some(fields.into_iter().filter_map(field).collect())
+}
+
+/// The value of a field that is only `{{ config.<name> }}`; others as they are.
+pub(crate) fn configured(field: &Value, config: &Map<String, Value>) -> Value {
+    let inside = field.as_str().and_then(|text| text.trim().strip_prefix("{{")?.strip_suffix("}}"));
+    let name = inside.and_then(|inside| inside.trim().strip_prefix("config."));
+    name.and_then(|name| config.get(name)).unwrap_or(field).clone()
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_of_the_config_is_taken_from_it() {
+        let config = json!({"model": "practice/classify", "n": 1});
+        let config = config.as_object().unwrap();
+        let found = |model: &str| configured(&json!(model), config);
+        assert_eq!(found("{{ config.model }}"), json!("practice/classify"));
+        assert_eq!(found("{{config.model}}"), json!("practice/classify"));
+        for other in ["openai/a", "{{ config.other }}", "{{ config.model | upper }}", "x {{ config.model }}"]
+        {
+            assert_eq!(found(other), json!(other));
+        }
+    }
+}

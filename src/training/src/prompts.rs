@@ -1,0 +1,199 @@
+//! The prompts of a config: which of them a training may rewrite, and what a rewrite must keep.
+
+use std::collections::BTreeSet;
+
+use engine::{Plan, prompts_named};
+use serde_json::{Map, Value};
+use wire::FieldError;
+
+use crate::rewrite::{FrozenSpan, PromptRules};
+use crate::warning::Warning;
+
+/// A prompt that may be rewritten.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrainablePrompt {
+    /// Its name in `config.prompts`.
+    pub name: String,
+    /// Its text at the start.
+    pub seed: String,
+    /// What it is for, in the author's words.
+    pub role: Option<String>,
+    /// What every rewrite must respect, in the author's words.
+    pub constraints: Vec<String>,
+    /// What every rewrite must keep.
+    pub rules: PromptRules,
+    /// Whether examples may be added to it.
+    pub demos_trainable: bool,
+}
+
+/// The prompts with `requires_grad` that a node of the plan may read, in the order of their names. One that no node reads is a
+/// warning; none at all is a problem at `pointer`, where the prompts are.
+pub fn trainable_prompts(
+    plan: &Plan,
+    config: &Map<String, Value>,
+    pointer: &str,
+    (problems, warnings): (&mut Vec<FieldError>, &mut Vec<Warning>),
+) -> Vec<TrainablePrompt> {
+    let named = named_prompts(plan, config);
+    let mut trainable = Vec::new();
+    for (name, prompt) in prompts(config).filter(|(_, prompt)| is_trainable(prompt)) {
+        if named.as_ref().is_none_or(|named| named.contains(name)) {
+            trainable.extend(read(name, prompt));
+        } else {
+            let message = format!("no node reads the prompt '{name}', so it stays as it is");
+            warnings.push(Warning::new("prompt_unread", message));
+        }
+    }
+    if trainable.is_empty() {
+        let message = "no node reads a prompt with `requires_grad: true`";
+        let problem = FieldError::new(pointer, "no_trainable_prompt", message);
+        problems.push(problem.suggest(
+            r#""prompts": {"style": {"text": "Be brief.", "requires_grad": true}}, and in a node {{ config.prompts.style.text }}"#,
+        ));
+    }
+    trainable
+}
+
+/// Whether a config has prompts that could be trained.
+pub(crate) fn has_trainable(config: &Map<String, Value>) -> bool {
+    prompts(config).any(|(_, prompt)| is_trainable(prompt))
+}
+
+/// The nodes that may read one of these prompts, in the order of the graph.
+pub(crate) fn readers<'a>(plan: &'a Plan, trainable: &[TrainablePrompt]) -> Vec<&'a str> {
+    let reads =
+        |name: Option<&str>| name.is_none_or(|name| trainable.iter().any(|prompt| prompt.name == name));
+    let uses = plan.prompts_named().iter().filter(|named| reads(named.prompt.as_deref()));
+    uses.filter_map(|named| named.node.as_deref()).collect()
+}
+
+fn prompts(config: &Map<String, Value>) -> impl Iterator<Item = (&String, &Map<String, Value>)> {
+    let prompts = config.get("prompts").and_then(Value::as_object).into_iter().flatten();
+    prompts.filter_map(|(name, prompt)| Some((name, prompt.as_object()?)))
+}
+
+fn is_trainable(prompt: &Map<String, Value>) -> bool {
+    prompt.get("requires_grad") == Some(&Value::Bool(true))
+}
+
+/// The names of prompts that nodes read, also through the text of another prompt; `None` if any may be read.
+fn named_prompts(plan: &Plan, config: &Map<String, Value>) -> Option<BTreeSet<String>> {
+    let mut left: Vec<String> =
+        plan.prompts_named().iter().map(|named| named.prompt.clone()).collect::<Option<_>>()?;
+    let mut named = BTreeSet::new();
+    while let Some(name) = left.pop() {
+        let text = config.get("prompts").and_then(|prompts| prompts.get(&name)?.get("text")?.as_str());
+        if named.insert(name) {
+            left.extend(prompts_named(text.unwrap_or_default()).into_iter().collect::<Option<Vec<_>>>()?);
+        }
+    }
+    Some(named)
+}
+
+fn read(name: &str, prompt: &Map<String, Value>) -> Option<TrainablePrompt> {
+    let text = |member: &str| prompt.get(member).and_then(Value::as_str).map(str::to_owned);
+    let list = |member: &str| prompt.get(member).and_then(Value::as_array).into_iter().flatten();
+    let seed = text("text")?;
+    let constraints = match text("constraints") {
+        Some(one) => vec![one],
+        None => list("constraints").filter_map(Value::as_str).map(str::to_owned).collect(),
+    };
+    let frozen: Vec<FrozenSpan> = list("frozen_spans").filter_map(span).collect();
+    let max_chars = prompt.get("max_chars").and_then(Value::as_u64);
+    let rules = PromptRules::of(&seed, &frozen, max_chars.and_then(|most| usize::try_from(most).ok()));
+    let demos_trainable = prompt.get("demos_trainable") == Some(&Value::Bool(true));
+    Some(TrainablePrompt {
+        name: name.to_owned(),
+        seed,
+        role: text("role"),
+        constraints,
+        rules,
+        demos_trainable,
+    })
+}
+
+fn span(span: &Value) -> Option<FrozenSpan> {
+    let marker = |name: &str| span.get(name)?.as_str().map(str::to_owned);
+    match span {
+        Value::String(text) => Some(FrozenSpan::Text(text.clone())),
+        _ => Some(FrozenSpan::Between { start: marker("start_marker")?, end: marker("end_marker")? }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plan(nodes: &[(&str, &str)]) -> Plan {
+        let node = |(name, text): &(&str, &str)| json!({"name": name, "type": "template", "template": text});
+        let names: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
+        let ends = ["START"].iter().chain(&names).zip(names.iter().chain(&["END"]));
+        let edges: Vec<Value> = ends.map(|(from, to)| json!({"from": from, "to": to})).collect();
+        let nodes: Vec<Value> = nodes.iter().map(node).collect();
+        let graph = json!({"format": "graph/1", "nodes": nodes, "edges": edges});
+        engine::check(&graph).unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    fn found(plan: &Plan, prompts: Value) -> (Vec<String>, Vec<String>, Vec<&'static str>) {
+        let config = Map::from_iter([("prompts".to_owned(), prompts)]);
+        let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+        let read = trainable_prompts(plan, &config, "/at", (&mut problems, &mut warnings));
+        let problems =
+            problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect();
+        (
+            read.into_iter().map(|prompt| prompt.name).collect(),
+            problems,
+            warnings.iter().map(|it| it.code).collect(),
+        )
+    }
+
+    #[test]
+    fn prompts_are_trained_that_nodes_read() {
+        let trained = |text: &str| json!({"text": text, "requires_grad": true});
+        let one = plan(&[("a", "{{ config.prompts.style.text }}")]);
+        let prompts = json!({"style": trained("Be {{ config.prompts.tone.text }}."), "tone": trained("kind"),
+            "unread": trained("x"), "fixed": {"text": "y"}});
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(found(&one, prompts), (names(&["style", "tone"]), vec![], vec!["prompt_unread"]));
+        let fixed = json!({"style": {"text": "x"}, "unread": trained("y")});
+        assert_eq!(
+            found(&one, fixed),
+            (vec![], vec!["/at no_trainable_prompt".into()], vec!["prompt_unread"])
+        );
+        // Which prompt is read is known only when the template is filled.
+        let any = plan(&[("a", "{{ config.prompts[inputs.name].text }}")]);
+        assert_eq!(found(&any, json!({"b/c": trained("x")})), (names(&["b/c"]), vec![], vec![]));
+        let whole = plan(&[("a", "{{ config | length }}")]);
+        assert_eq!(found(&whole, json!({"b": trained("x")})), (names(&["b"]), vec![], vec![]));
+        let other = plan(&[("a", "{{ config.limit | default(1) }}")]);
+        assert_eq!(found(&other, json!({"b": trained("x")})).1, ["/at no_trainable_prompt"]);
+    }
+
+    #[test]
+    fn a_prompt_says_what_a_rewrite_keeps() {
+        let prompt = json!({"text": "Keep: <b>this</b> and {{ inputs.x }}.", "requires_grad": true, "role": "sorts",
+            "constraints": ["short"], "max_chars": 50, "demos_trainable": true,
+            "frozen_spans": ["Keep:", {"start_marker": "<b>", "end_marker": "</b>"}, 7]});
+        let read = read("p", prompt.as_object().unwrap()).unwrap();
+        assert_eq!(
+            (read.role.as_deref(), read.constraints, read.demos_trainable),
+            (Some("sorts"), vec!["short".to_owned()], true)
+        );
+        let frozen = [
+            FrozenSpan::Text("Keep:".into()),
+            FrozenSpan::Between { start: "<b>".into(), end: "</b>".into() },
+        ];
+        assert_eq!(read.rules, PromptRules::of(&read.seed, &frozen, Some(50)));
+    }
+
+    #[test]
+    fn readers_are_the_nodes_that_name_a_trained_prompt() {
+        let plan =
+            plan(&[("a", "{{ config.prompts.other.text }}"), ("b", "{{ config.prompts.style.text }}")]);
+        let prompt = json!({"text": "x"});
+        let style = read("style", prompt.as_object().unwrap()).unwrap();
+        assert_eq!(readers(&plan, &[style]), ["b"]);
+    }
+}

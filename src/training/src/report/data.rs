@@ -1,0 +1,209 @@
+//! What a report is made of, and how it is put together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wire::{
+    CandidateRecord, CheckpointSummary, EpochComplete, SplitRecord, TrainingNotice, TrainingRecord,
+    TrainingResult,
+};
+
+use super::diff::line_diff;
+use super::model::{CandidateCounts, CaseCounts, CurvePoint, JudgeCalibration, PromptReport, Report};
+use super::verdict::verdict;
+
+/// The rows and events of a run that a report is made of.
+#[derive(Debug, Clone)]
+pub struct ReportData {
+    /// The run.
+    pub record: TrainingRecord,
+    /// `splits` of the event `training_started`; `None` before it.
+    pub splits: Option<SplitRecord>,
+    /// The payloads of `training_epoch_complete`, in any order.
+    pub epochs: Vec<EpochComplete>,
+    /// The candidates that were compared.
+    pub candidates: Vec<CandidateRecord>,
+    /// The checkpoints in their order.
+    pub checkpoints: Vec<CheckpointSummary>,
+    /// The payload of `training_result`; `None` while the run has none.
+    pub result: Option<TrainingResult>,
+    /// The payloads of `training_warning`, in their order.
+    pub warnings: Vec<TrainingNotice>,
+    /// The texts of the trainable prompts before the training, by name.
+    pub seed_prompts: BTreeMap<String, String>,
+    /// The texts of the returned prompts, by name; empty while the run has no result.
+    pub returned_prompts: BTreeMap<String, String>,
+    /// How far each judge agrees with people.
+    pub judges: Vec<JudgeCalibration>,
+}
+
+impl From<ReportData> for Report {
+    fn from(data: ReportData) -> Self {
+        let ReportData { record, splits, epochs, candidates, checkpoints, result, warnings, .. } = data;
+        let prompts = prompts(data.seed_prompts, data.returned_prompts);
+        let curve = curve(&epochs);
+        let (outcome, stop_reason, seed_vs_best, usage) = match result {
+            Some(result) => {
+                (Some(result.outcome), Some(result.stop_reason), result.seed_vs_best, result.usage)
+            }
+            None => (record.outcome, record.stop_reason, None, record.usage),
+        };
+        let mut report = Self {
+            run: record.id,
+            kind: record.kind,
+            workflow: record.workflow_id,
+            version: record.version,
+            status: record.status,
+            verdict: String::new(),
+            optimizer: record.optimizer,
+            dataset: record.dataset,
+            splits: splits.as_ref().map(case_counts),
+            test_estimate: splits.and_then(|splits| splits.test_estimate),
+            outcome,
+            stop_reason,
+            seed_vs_best,
+            curve,
+            prompts,
+            candidates: candidate_counts(&candidates),
+            checkpoints,
+            usage,
+            warnings,
+            judges: data.judges,
+            error: record.error,
+            created_at: record.created_at,
+            started_at: record.started_at,
+            finished_at: record.finished_at,
+        };
+        report.verdict = verdict(&report);
+        report
+    }
+}
+
+/// One point an epoch, in order; of two events of one epoch the later counts.
+fn curve(epochs: &[EpochComplete]) -> Vec<CurvePoint> {
+    let point = |epoch: &EpochComplete| CurvePoint {
+        epoch: epoch.epoch,
+        score: epoch.score,
+        best_score: epoch.best_score,
+    };
+    let by_epoch: BTreeMap<u32, CurvePoint> =
+        epochs.iter().map(|epoch| (epoch.epoch, point(epoch))).collect();
+    by_epoch.into_values().collect()
+}
+
+fn prompts(mut seed: BTreeMap<String, String>, mut returned: BTreeMap<String, String>) -> Vec<PromptReport> {
+    let names: BTreeSet<String> = seed.keys().chain(returned.keys()).cloned().collect();
+    let prompt = |name: String| {
+        let (seed, best) = (seed.remove(&name), returned.remove(&name));
+        let changed = best.as_deref().filter(|best| seed.as_deref() != Some(best));
+        let diff = changed.map(|best| line_diff(seed.as_deref().unwrap_or_default(), best));
+        PromptReport { name, seed, best, diff }
+    };
+    names.into_iter().map(prompt).collect()
+}
+
+/// Accepted and rejected proposals; the seed, number 0, is not one.
+fn candidate_counts(candidates: &[CandidateRecord]) -> CandidateCounts {
+    let count = |decision: &str| {
+        candidates.iter().filter(|it| it.candidate_id != 0 && it.decision == decision).count()
+    };
+    CandidateCounts { accepted: count("accepted"), rejected: count("rejected") }
+}
+
+fn case_counts(splits: &SplitRecord) -> CaseCounts {
+    let train: BTreeSet<usize> = splits.train.iter().copied().collect();
+    let train_and_val = splits.val.iter().filter(|place| train.contains(place)).count();
+    let (val, test) = (splits.val.len(), splits.test.len());
+    CaseCounts { train: splits.train.len(), val, test, train_and_val }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::samples;
+    use super::*;
+
+    fn names(prompts: &[PromptReport]) -> Vec<&str> {
+        prompts.iter().map(|prompt| prompt.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_report_has_the_shape_of_the_interface() {
+        let report = serde_json::to_value(Report::from(samples::improved())).unwrap();
+        let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
+        for key in [
+            "run",
+            "workflow",
+            "optimizer",
+            "dataset",
+            "outcome",
+            "stop_reason",
+            "seed_vs_best",
+            "curve",
+            "prompts",
+            "candidates",
+            "checkpoints",
+            "usage",
+            "warnings",
+            "judges",
+        ] {
+            assert!(keys.contains(&key), "{key} of {keys:?}");
+        }
+        assert_eq!(report["outcome"], "improved");
+        assert_eq!(report["curve"][0], json!({"epoch": 1, "score": 0.52, "best_score": 0.52}));
+        assert_eq!(report["candidates"], json!({"accepted": 2, "rejected": 1}));
+        assert_eq!(report["seed_vs_best"]["ci95"], json!([0.04, 0.2]));
+        assert_eq!(report["judges"], json!([]));
+        assert_eq!(report["splits"], json!({"train": 3, "val": 2, "test": 1, "train_and_val": 0}));
+        assert_eq!(report["prompts"][0]["diff"], Value::Null, "an equal prompt has no diff");
+        assert_eq!(
+            report["prompts"][1]["diff"],
+            "  You answer.\n- Be nice.\n+ Be brief.\n+ Quote the source.\n"
+        );
+    }
+
+    #[test]
+    fn the_curve_has_each_epoch_once_and_in_order() {
+        let mut data = samples::improved();
+        data.epochs.reverse();
+        data.epochs.push(samples::epoch(2, 0.7, 0.7));
+        let report = Report::from(data);
+        let points: Vec<(u32, f64)> = report.curve.iter().map(|point| (point.epoch, point.score)).collect();
+        assert_eq!(points, [(1, 0.52), (2, 0.7), (3, 0.64)]);
+    }
+
+    #[test]
+    fn prompts_of_either_side_are_reported() {
+        let of = |texts: &[(&str, &str)]| {
+            texts
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let found = prompts(of(&[("gone", "a"), ("same", "b")]), of(&[("new", "c"), ("same", "b")]));
+        assert_eq!(names(&found), ["gone", "new", "same"]);
+        let diffs: Vec<Option<&str>> = found.iter().map(|prompt| prompt.diff.as_deref()).collect();
+        assert_eq!(diffs, [None, Some("+ c\n"), None]);
+        assert_eq!((found[0].best.as_deref(), found[1].seed.as_deref()), (None, None));
+    }
+
+    #[test]
+    fn a_run_without_a_result_is_reported_with_what_its_record_has() {
+        let report = Report::from(samples::running());
+        assert_eq!((report.outcome, report.stop_reason, report.seed_vs_best), (None, None, None));
+        assert_eq!(report.usage.llm_calls, 100, "the record's usage");
+        assert!(report.prompts.iter().all(|prompt| prompt.best.is_none() && prompt.diff.is_none()));
+    }
+
+    #[test]
+    fn the_seed_is_not_counted_as_a_candidate() {
+        let seed = samples::candidate(0, "accepted");
+        assert_eq!(candidate_counts(&[seed]), CandidateCounts { accepted: 0, rejected: 0 });
+    }
+
+    #[test]
+    fn cases_that_are_for_training_and_for_scoring_are_counted() {
+        let splits = SplitRecord { train: vec![0, 1, 2], val: vec![2, 1, 0], ..SplitRecord::default() };
+        assert_eq!(case_counts(&splits), CaseCounts { train: 3, val: 3, test: 0, train_and_val: 3 });
+    }
+}

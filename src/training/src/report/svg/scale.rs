@@ -1,0 +1,69 @@
+//! Where epochs and scores are in the picture.
+
+use std::fmt::Write as _;
+
+use super::super::model::CurvePoint;
+
+/// Edges of the plot.
+pub(super) const LEFT: f64 = 52.0;
+pub(super) const RIGHT: f64 = 588.0;
+pub(super) const TOP: f64 = 44.0;
+pub(super) const BOTTOM: f64 = 272.0;
+/// Between an edge and the first or last epoch.
+const PADDING: f64 = 16.0;
+
+/// A coordinate with two decimals at most.
+pub(super) fn short(value: f64) -> String {
+    let text = format!("{:.2}", if value.is_finite() { value } else { 0.0 });
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// The height of a score as a coordinate.
+pub(super) fn y(score: f64) -> String {
+    short(height_of(score))
+}
+
+/// The height of a score; beyond 0 or 1, at the edge.
+pub(super) fn height_of(score: f64) -> f64 {
+    BOTTOM - score.clamp(0.0, 1.0) * (BOTTOM - TOP)
+}
+
+/// Where an epoch is; a single one is in the middle.
+pub(super) fn x(points: &[CurvePoint], epoch: u32) -> String {
+    let first = points.first().map_or(0, |point| point.epoch);
+    let last = points.last().map_or(0, |point| point.epoch);
+    let (left, width) = (LEFT + PADDING, RIGHT - LEFT - 2.0 * PADDING);
+    let share = if first == last {
+        0.5
+    } else {
+        (f64::from(epoch) - f64::from(first)) / (f64::from(last) - f64::from(first))
+    };
+    short(left + share * width)
+}
+
+/// From the first epoch to the right edge; a new best takes effect at its epoch.
+pub(super) fn steps(points: &[CurvePoint]) -> String {
+    let mut path = String::new();
+    for point in points {
+        let (x, y) = (x(points, point.epoch), y(point.best_score));
+        let _ = if path.is_empty() { write!(path, "M{x} {y}") } else { write!(path, "H{x}V{y}") };
+    }
+    if !path.is_empty() {
+        let _ = write!(path, "H{}", short(RIGHT));
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short() {
+        assert_eq!(
+            [0.0, -0.001, 1.0, 1.5, 1.236, 100.0, f64::NAN].map(short),
+            ["0", "0", "1", "1.5", "1.24", "100", "0"]
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! Models that a request names for its optimizer and its judges.
+
+use engine::Fields;
+use models::{PRACTICE, PROVIDERS, Price};
+use net::Url;
+use serde_json::{Map, Value, json};
+use wire::{FieldError, is_credential_name, nearest};
+
+use super::fields::{ID, POSITIVE, number, object, text};
+
+/// Most bytes of an address.
+const LONGEST_URL: usize = 2_000;
+
+/// The models that a request names. The default of both is the model of the first node that reads a trainable prompt.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunModels {
+    /// What writes proposals; an evaluation has none.
+    pub optimizer: Option<ModelChoice>,
+    /// What evaluators ask.
+    pub judge: Option<ModelChoice>,
+}
+
+/// A model that a request names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelChoice {
+    /// `<provider>/<model>` with a known provider.
+    pub model: String,
+    /// An endpoint instead of the operator's: an http or https address.
+    pub base_url: Option<String>,
+    /// The name of the credential that is the endpoint's key; without `base_url` it is sent to the provider's own address.
+    pub credential: Option<String>,
+    /// From 0 to 2; the endpoint's own unless given.
+    pub temperature: Option<f64>,
+    /// US dollars for a million tokens; those of the price table unless given.
+    pub prices: Option<Price>,
+}
+
+impl RunModels {
+    /// Reads `models`, which may have these members.
+    pub(super) fn read(
+        fields: &mut Fields<'_>,
+        names: &[&'static str],
+        problems: &mut Vec<FieldError>,
+    ) -> Self {
+        let Some(mut fields) = object(fields, "models", problems) else { return Self::default() };
+        let mut of = |name: &'static str| {
+            let fields = if names.contains(&name) { object(&mut fields, name, problems) } else { None };
+            fields.and_then(|fields| ModelChoice::read(fields, problems))
+        };
+        let read = Self { optimizer: of("optimizer"), judge: of("judge") };
+        fields.refuse_others(problems);
+        read
+    }
+
+    /// As the request has them; null for one that it does not name.
+    pub(super) fn filled(&self) -> Value {
+        let of = |choice: &Option<ModelChoice>| choice.as_ref().map(ModelChoice::filled);
+        json!({"optimizer": of(&self.optimizer), "judge": of(&self.judge)})
+    }
+}
+
+impl ModelChoice {
+    fn read(mut fields: Fields<'_>, problems: &mut Vec<FieldError>) -> Option<Self> {
+        fields.required("model", problems);
+        let model = text(&mut fields, "model", ID, problems);
+        let base_url = text(&mut fields, "base_url", LONGEST_URL, problems);
+        let credential = text(&mut fields, "credential", ID, problems);
+        let has_endpoint = base_url.is_some() || credential.is_some();
+        let at = fields.at("model");
+        problems.extend(model.as_deref().and_then(|model| model_problem(model, has_endpoint, at)));
+        if base_url.as_deref().is_some_and(|url| !is_address(url)) {
+            let problem = FieldError::new(
+                fields.at("base_url"),
+                "url",
+                "must be an http or https address, without templates and secrets",
+            );
+            problems.push(problem.suggest(r#""base_url": "https://api.example.com/v1""#));
+        }
+        if credential.as_deref().is_some_and(|name| !is_credential_name(name)) {
+            let message = "must be the name of a credential in the vault, without [[ and ]]";
+            problems.push(FieldError::new(fields.at("credential"), "format", message));
+        }
+        let temperature = fields.number("temperature", 0.0..=2.0, problems);
+        let prices = object(&mut fields, "prices", problems);
+        let prices = prices.and_then(|fields| read_prices(fields, problems));
+        fields.refuse_others(problems);
+        Some(Self { model: model?, base_url, credential, temperature, prices })
+    }
+
+    /// As fields of a node: `model`, `base_url`, `api_key`, `temperature`.
+    #[must_use]
+    pub fn fields(&self) -> Map<String, Value> {
+        let fields = [
+            ("model", Some(json!(self.model))),
+            ("base_url", self.base_url.as_ref().map(|url| json!(url))),
+            ("api_key", self.credential.as_ref().map(|name| json!(format!("[[{name}]]")))),
+            ("temperature", self.temperature.map(number)),
+        ];
+        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+
+    fn filled(&self) -> Value {
+        let prices = self.prices.map(|prices| {
+            json!({"input": number(prices.input), "cached": prices.cached.map(number), "output": number(prices.output)})
+        });
+        json!({
+            "model": self.model,
+            "base_url": self.base_url,
+            "credential": self.credential,
+            "temperature": self.temperature.map(number),
+            "prices": prices,
+        })
+    }
+}
+
+/// `{input, cached?, output}`, as the price table has them.
+fn read_prices(mut fields: Fields<'_>, problems: &mut Vec<FieldError>) -> Option<Price> {
+    let input = fields.required("input", problems).and_then(|_| fields.number("input", POSITIVE, problems));
+    let cached = fields.number("cached", POSITIVE, problems);
+    let output =
+        fields.required("output", problems).and_then(|_| fields.number("output", POSITIVE, problems));
+    fields.refuse_others(problems);
+    Some(Price { input: input?, cached, output: output?, text_only: false })
+}
+
+/// Whether a text means itself: as the field of a node it is neither a template nor does it name a secret.
+fn is_plain(text: &str) -> bool {
+    !["{{", "{%", "{#", "[["].into_iter().any(|mark| text.contains(mark))
+}
+
+fn is_address(text: &str) -> bool {
+    is_plain(text) && Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// The codes are those of a node's `model`.
+fn model_problem(model: &str, has_endpoint: bool, at: String) -> Option<FieldError> {
+    let (code, message, suggestion) = match model.split_once('/').filter(|_| is_plain(model)) {
+        Some((PRACTICE, _)) if has_endpoint => {
+            let message = "practice/<skill> is built in and has no endpoint".to_owned();
+            ("model", message, "remove 'base_url' and 'credential'".to_owned())
+        }
+        Some((provider, name)) if !provider.is_empty() && !name.is_empty() => {
+            if PROVIDERS.contains(&provider) {
+                return None;
+            }
+            let suggestion = match nearest(provider, PROVIDERS) {
+                Some(near) => format!("did you mean '{near}/{name}'?"),
+                None => format!("providers: {}", PROVIDERS.join(", ")),
+            };
+            ("unknown_provider", format!("unknown model provider '{provider}'"), suggestion)
+        }
+        _ => {
+            let forms = "<provider>/<model>, for example openai/gpt-4.1-mini or practice/reflect";
+            ("model", format!("'{model}' is not a valid model"), forms.to_owned())
+        }
+    };
+    Some(FieldError::new(at, code, message).suggest(suggestion))
+}

@@ -1,0 +1,281 @@
+//! What is stored of the result of a case and of a call, as JSON, and read again bit for bit.
+
+use std::time::Duration;
+
+use engine::{NodeError, RunError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use wire::ErrorCode;
+
+use crate::calls::{Amount, Reply, Spent};
+use crate::evaluators::Verdict;
+use crate::runner::{CaseError, CaseRun, CaseStep};
+
+/// The result of a case, as its row has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredResult {
+    /// The output of the graph.
+    pub output: Value,
+    /// All its text.
+    pub text: String,
+    /// Why it has no output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<StoredError>,
+    /// The nodes by super-step and name.
+    pub trace: Vec<StoredStep>,
+    /// Of the evaluators, in their order.
+    pub verdicts: Vec<Verdict>,
+    /// Nanoseconds without the time in which calls waited.
+    pub duration_ns: u64,
+    /// What its calls have used, those of its evaluators included.
+    #[serde(default)]
+    pub spent: StoredSpent,
+}
+
+/// What calls have used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredSpent {
+    /// Calls that were answered, with or without a request.
+    pub answered: u64,
+    /// Requests.
+    pub calls: u64,
+    /// Tokens that models have read.
+    pub input_tokens: u64,
+    /// Tokens that they have written.
+    pub output_tokens: u64,
+    /// Money, in nanodollars.
+    pub nanodollars: u64,
+}
+
+impl From<Spent> for StoredSpent {
+    fn from(spent: Spent) -> Self {
+        let Amount { calls, input_tokens, output_tokens, nanodollars } = spent.used;
+        Self { answered: spent.answered, calls, input_tokens, output_tokens, nanodollars }
+    }
+}
+
+impl From<StoredSpent> for Amount {
+    fn from(stored: StoredSpent) -> Self {
+        let StoredSpent { calls, input_tokens, output_tokens, nanodollars, .. } = stored;
+        Self { calls, input_tokens, output_tokens, nanodollars }
+    }
+}
+
+/// Why a case has no output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredError {
+    /// As [`CaseError::code`] has it.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// The node that failed, or the key of the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// Whether another attempt may go well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retryable: bool,
+}
+
+/// One visit of a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredStep {
+    /// The node.
+    pub node: String,
+    /// Which visit, from 1.
+    pub visit: u32,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// Its result.
+    #[serde(default)]
+    pub output: Option<Value>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<StoredError>,
+    /// The prompts that it read, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts_read: Vec<String>,
+}
+
+impl StoredResult {
+    /// Of a result and its verdicts.
+    #[must_use]
+    pub fn of(run: &CaseRun, verdicts: Vec<Verdict>, spent: Spent) -> Self {
+        Self {
+            output: run.output.clone(),
+            text: run.text.clone(),
+            error: run.error.as_ref().map(StoredError::of_case),
+            trace: run.trace.iter().map(StoredStep::of).collect(),
+            verdicts,
+            duration_ns: u64::try_from(run.duration.as_nanos()).unwrap_or(u64::MAX),
+            spent: spent.into(),
+        }
+    }
+
+    /// The result and its verdicts.
+    #[must_use]
+    pub fn into_parts(self) -> (CaseRun, Vec<Verdict>) {
+        let run = CaseRun {
+            output: self.output,
+            text: self.text,
+            error: self.error.map(StoredError::into_case),
+            trace: self.trace.into_iter().map(StoredStep::into_step).collect(),
+            duration: Duration::from_nanos(self.duration_ns),
+        };
+        (run, self.verdicts)
+    }
+}
+
+impl StoredError {
+    fn of_case(error: &CaseError) -> Self {
+        let (at, retryable) = match error {
+            CaseError::AnswerMissing { key } => (Some(key.clone()), false),
+            CaseError::Failed(error) => (error.node.clone(), error.retryable),
+            CaseError::Timeout | CaseError::Inputs { .. } | CaseError::Exhausted => (None, false),
+        };
+        Self { code: error.code().to_owned(), message: error.message(), at, retryable }
+    }
+
+    fn into_case(self) -> CaseError {
+        let Self { code, message, at, retryable } = self;
+        // Each by the code that it has itself.
+        let known = [
+            CaseError::Timeout,
+            CaseError::AnswerMissing { key: at.clone().unwrap_or_default() },
+            CaseError::Inputs { message: message.clone() },
+            CaseError::Exhausted,
+        ];
+        let is_inputs_of_node = code == ErrorCode::RunInputsInvalid.as_str() && at.is_some();
+        if let Some(known) = known.into_iter().find(|known| known.code() == code && !is_inputs_of_node) {
+            return known;
+        }
+        let code = ErrorCode::from_code(&code).unwrap_or(ErrorCode::NodeFailed);
+        CaseError::Failed(RunError { code, message, node: at, retryable })
+    }
+}
+
+impl StoredStep {
+    fn of(step: &CaseStep) -> Self {
+        let error = step.error.as_ref().map(|error| StoredError {
+            code: error.code.as_str().to_owned(),
+            message: error.message.clone(),
+            at: error.node.clone(),
+            retryable: error.retryable,
+        });
+        Self {
+            node: step.node.clone(),
+            visit: step.visit,
+            attempt: step.attempt,
+            output: step.output.clone(),
+            error,
+            prompts_read: step.prompts_read.clone(),
+        }
+    }
+
+    fn into_step(self) -> CaseStep {
+        let error = self.error.map(|error| NodeError {
+            node: error.at,
+            retryable: error.retryable,
+            ..NodeError::new(
+                ErrorCode::from_code(&error.code).unwrap_or(ErrorCode::NodeFailed),
+                error.message,
+            )
+        });
+        CaseStep {
+            node: self.node,
+            visit: self.visit,
+            attempt: self.attempt,
+            output: self.output,
+            error,
+            prompts_read: self.prompts_read,
+        }
+    }
+}
+
+/// The answer of a call, as its row has it: `{answer}` or `{embeddings}`.
+#[must_use]
+pub fn reply_json(reply: &Reply) -> Value {
+    match reply {
+        Reply::Answer(answer) => json!({"answer": answer}),
+        Reply::Embeddings(made) => json!({"embeddings": made}),
+    }
+}
+
+/// The answer of a call that is stored; `None` if it is of another form.
+#[must_use]
+pub fn read_reply(stored: Value) -> Option<Reply> {
+    let Value::Object(mut members) = stored else { return None };
+    if let Some(answer) = members.remove("answer") {
+        return serde_json::from_value(answer).ok().map(Reply::Answer);
+    }
+    serde_json::from_value(members.remove("embeddings")?).ok().map(Reply::Embeddings)
+}
+
+#[cfg(test)]
+mod tests {
+    use models::{Embeddings, ModelAnswer, Usage};
+
+    use super::*;
+
+    fn run(error: Option<CaseError>) -> CaseRun {
+        let step = |error| CaseStep {
+            node: "each[0]/ask".into(),
+            visit: 2,
+            attempt: 1,
+            output: Some(json!({"text": "a\u{0}b", "n": 0.1 + 0.2})),
+            error,
+            prompts_read: vec!["style".into()],
+        };
+        let failed = NodeError::retryable(ErrorCode::ModelUnavailable, "is away");
+        CaseRun {
+            output: json!([1, null, {"x": 1e-300}]),
+            text: "said".into(),
+            error,
+            trace: vec![step(None), step(Some(failed))],
+            duration: Duration::from_nanos(123_456_789),
+        }
+    }
+
+    #[test]
+    fn results_are_read_as_they_were_stored() {
+        let failed = |code, node: Option<&str>| {
+            CaseError::Failed(RunError {
+                code,
+                message: "no".into(),
+                node: node.map(str::to_owned),
+                retryable: true,
+            })
+        };
+        for error in [
+            None,
+            Some(CaseError::Timeout),
+            Some(CaseError::AnswerMissing { key: "ok?".into() }),
+            Some(CaseError::Inputs { message: "inputs/x: is required".into() }),
+            Some(failed(ErrorCode::ModelUnavailable, Some("ask"))),
+            Some(failed(ErrorCode::RunInputsInvalid, Some("outer"))),
+            Some(failed(ErrorCode::Internal, None)),
+        ] {
+            let run = run(error);
+            let targets = [("style".to_owned(), "be kinder".to_owned())].into();
+            let verdict = Verdict { targets, ..Verdict::of(1.0 / 3.0, 0.5).because("short") };
+            let verdicts =
+                vec![verdict, Verdict::failed("broken"), Verdict { skip: true, ..Verdict::passed(true) }];
+            let text =
+                serde_json::to_string(&StoredResult::of(&run, verdicts.clone(), Spent::default())).unwrap();
+            let read: StoredResult = serde_json::from_str(&text).unwrap();
+            assert_eq!(read.into_parts(), (run, verdicts));
+        }
+    }
+
+    #[test]
+    fn answers_are_read_as_they_were_stored() {
+        let usage = Some(Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() });
+        let answer = Reply::Answer(ModelAnswer { text: "yes".into(), usage, ..ModelAnswer::default() });
+        let vectors =
+            Reply::Embeddings(Embeddings { vectors: vec![vec![0.1, 1.0 / 3.0]], usage, model: None });
+        for reply in [answer, vectors] {
+            let text = reply_json(&reply).to_string();
+            assert_eq!(read_reply(serde_json::from_str(&text).unwrap()), Some(reply));
+        }
+        assert_eq!((read_reply(json!(1)), read_reply(json!({"answer": 1}))), (None, None));
+    }
+}

@@ -1,0 +1,352 @@
+//! The search for better prompts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use training::evaluators::read_evaluators;
+use training::optimize::{Outcome, Phase, Problem, Stop, StopReason};
+
+use crate::words::{Reflector, SEED, Trained, WORDS, shared, thirds, world};
+
+#[tokio::test]
+async fn prompts_learn_what_cases_teach() {
+    let world = world(24, &WORDS, json!({}), shared);
+    let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!((found.stop_reason, found.outcome), (StopReason::Epochs, Outcome::Improved));
+    assert!(WORDS.iter().all(|word| found.best.prompts["p"].contains(word)), "{:?}", found.best);
+    assert_eq!((found.val.seed, found.val.best), (0.0, 1.0));
+    assert!(found.comparison.z > 1.9 && found.ci95.0 > 0.9, "{found:?}");
+    let published = lab.published.lock();
+    let epochs: Vec<&String> = published.iter().filter(|line| line.starts_with("epoch")).collect();
+    assert_eq!(epochs.len(), 3);
+    assert!(published.contains(&format!("checkpoint 1 of {} 1.00", found.best.number)), "{published:?}");
+    assert_eq!(
+        published.iter().filter(|line| line.starts_with("checkpoint 1 of")).collect::<BTreeSet<_>>().len(),
+        published.iter().filter(|line| line.starts_with("checkpoint 1 of")).count(),
+        "never twice for one epoch and one candidate"
+    );
+}
+
+#[tokio::test]
+async fn a_search_is_the_same_each_time_and_executes_nothing_twice() {
+    let world = world(24, &WORDS, json!({"name": "textgrad", "seed": 5}), shared);
+    let runs = [0, 1].map(|_| world.lab(Reflector::Learns, usize::MAX, Stop::Budget));
+    let first = world.search(&runs[0]).await.unwrap();
+    let second = world.search(&runs[1]).await.unwrap();
+    assert_eq!((first, &*runs[0].published.lock()), (second, &*runs[1].published.lock()));
+    let executed = runs[0].executed.lock().clone();
+    let distinct: BTreeSet<_> =
+        executed.iter().map(|(candidate, place, _, sample)| (candidate, place, sample)).collect();
+    assert_eq!(distinct.len(), executed.len());
+    let other = world_with_seed(6);
+    let lab = other.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    other.search(&lab).await.unwrap();
+    assert_ne!(*lab.executed.lock(), executed, "other minibatches");
+}
+
+fn world_with_seed(seed: u64) -> Trained {
+    world(24, &WORDS, json!({"name": "textgrad", "seed": seed}), shared)
+}
+
+#[tokio::test]
+async fn prompts_that_do_harm_are_rejected_and_the_seed_comes_back() {
+    let world = world(24, &["Answer", "worda"], json!({}), shared);
+    for reflector in [Reflector::Forgets, Reflector::Refuses, Reflector::LosesPlaceholder] {
+        let lab = world.lab(reflector, usize::MAX, Stop::Budget);
+        let found = world.search(&lab).await.unwrap();
+        assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0));
+        assert_eq!(found.best.prompts["p"], SEED, "its exact text");
+        let published = lab.published.lock();
+        assert!(published.iter().all(|line| !line.contains("accepted")), "{published:?}");
+        let warned = published.iter().any(|line| line == "warning unparsable_rewrite");
+        assert_eq!(warned, reflector != Reflector::Forgets, "{published:?}");
+        assert!(
+            published.iter().any(|line| line.starts_with("checkpoint") && line.contains("of 0")),
+            "{published:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_proposed_if_there_is_nothing_to_gain() {
+    let world = world(30, &["Answer"], json!({}), shared);
+    let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!((found.stop_reason, found.outcome), (StopReason::NoHeadroom, Outcome::NoHeadroom));
+    assert_eq!((lab.executed.lock().len(), lab.asked.lock().len()), (30, 0));
+    assert_eq!(*lab.published.lock(), ["warning no_headroom", "checkpoint 1 of 0 1.00"]);
+}
+
+#[tokio::test]
+async fn a_search_ends_if_no_case_for_training_could_be_better() {
+    // Only the scoring cases need a word that the prompt lacks.
+    let world = world(30, &["Answer", "worda"], json!({"epochs": 50, "minibatch_size": 1}), |place| {
+        Some(if place % 2 == 0 { "train" } else { "val" })
+    });
+    let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!((found.stop_reason, found.outcome), (StopReason::TrainSaturated, Outcome::NoSignificantGain));
+    assert!(lab.asked.lock().is_empty());
+}
+
+#[tokio::test]
+async fn cases_that_decide_are_never_told_to_the_optimizer_and_prompts_do_not_repeat_them() {
+    let world = world(60, &WORDS, json!({"test_split": 0.3}), thirds);
+    let lab = world.lab(Reflector::Leaks, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!(found.best.number, 0);
+    assert!(lab.published.lock().iter().any(|line| line == "warning leakage"));
+    let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!((found.outcome, found.test.unwrap().best), (Outcome::Improved, 1.0));
+    let is_training = |place: &usize| world.cases[*place].split() == Some("train");
+    assert!(lab.recalled.lock().iter().all(is_training), "only results of training cases are read");
+    let asked = lab.asked.lock();
+    assert!(asked.iter().any(|text| text.contains("canary0x1")), "cases for training are told");
+    for case in world.cases.iter().filter(|case| case.split() != Some("train")) {
+        let canary = format!("canary{}x", case.index);
+        assert!(asked.iter().all(|text| !text.contains(&canary)), "{canary}");
+    }
+    let tested = lab.executed.lock();
+    let of_test: Vec<_> = tested.iter().filter(|(_, place, _, _)| place % 3 == 2).collect();
+    assert!(of_test.iter().all(|(_, _, phase, _)| *phase == Phase::Test.as_str()), "read once, at the end");
+    assert_eq!(of_test.len(), 40, "the seed and the winner");
+}
+
+#[tokio::test]
+async fn a_budget_of_any_size_ends_with_a_result() {
+    let world = world(24, &WORDS, json!({}), shared);
+    let whole = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    world.search(&whole).await.unwrap();
+    let most = *whole.spent.lock();
+    for budget in 0..most {
+        let lab = world.lab(Reflector::Learns, budget, Stop::Budget);
+        let found = world.search(&lab).await.unwrap();
+        let kept =
+            lab.published.lock().iter().any(|line| line.contains(&format!(" of {} ", found.best.number)));
+        assert!(kept || found.best.number == 0, "{budget}: the returned prompts have a checkpoint");
+        assert!(found.outcome != Outcome::Improved || found.best.number != 0);
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_search_executes_nothing_more_and_keeps_its_best() {
+    let world = world(24, &WORDS, json!({}), shared);
+    let whole = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    world.search(&whole).await.unwrap();
+    let most = *whole.spent.lock();
+    for budget in (0..most).step_by(7) {
+        let lab = world.lab(Reflector::Learns, budget, Stop::Cancelled);
+        let found = world.search(&lab).await.unwrap();
+        assert_eq!(found.stop_reason, StopReason::Cancelled, "{budget}");
+        assert_eq!(*lab.refused.lock(), 1, "nothing is tried after it");
+        let lost = world.lab(Reflector::Learns, budget, Stop::Lost);
+        assert_eq!(world.search(&lost).await, Err(Stop::Lost));
+    }
+}
+
+#[tokio::test]
+async fn a_guard_may_not_become_worse() {
+    // The word that most cases need comes with one that the guard forbids.
+    let world = world(24, &["word-rude"], json!({}), shared);
+    let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0));
+    // With four cases the candidate is known on all of them when the guard rejects it.
+    let small = self::world(4, &["word-rude"], json!({}), shared);
+    let lab = small.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    let found = small.search(&lab).await.unwrap();
+    assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0));
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_asked_for_again_with_the_same_request() {
+    for name in ["random", "textgrad"] {
+        let world = world(24, &WORDS, json!({"name": name, "minibatch_size": 1}), shared);
+        let lab = world.lab(Reflector::Refuses, usize::MAX, Stop::Budget);
+        world.search(&lab).await.unwrap();
+        let numbers = lab.numbers.lock();
+        assert!(numbers.len() > 20, "{name}");
+        assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_ends_at_its_target_and_without_progress() {
+    let target = world(24, &WORDS, json!({"epochs": 50, "target_score": 0.9}), shared);
+    let lab = target.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    assert_eq!(target.search(&lab).await.unwrap().stop_reason, StopReason::TargetScore);
+    let patient = world(24, &WORDS, json!({"epochs": 50, "patience": 2}), shared);
+    let lab = patient.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
+    assert_eq!(patient.search(&lab).await.unwrap().stop_reason, StopReason::Patience);
+    assert_eq!(lab.published.lock().iter().filter(|line| line.starts_with("epoch")).count(), 2);
+}
+
+#[tokio::test]
+async fn other_algorithms_share_the_wrapper() {
+    let none = world(24, &["Answer", "worda"], json!({"name": "none", "validation_split": 0}), shared);
+    let lab = none.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    let found = none.search(&lab).await.unwrap();
+    assert_eq!((found.outcome, found.val.seed), (Outcome::NoSignificantGain, 0.5));
+    assert_eq!((lab.executed.lock().len(), lab.asked.lock().len()), (24, 0));
+    assert_eq!(*lab.published.lock(), ["epoch 1 best 0 0.50", "checkpoint 1 of 0 0.50"]);
+    let random = world(24, &WORDS, json!({"name": "random", "validation_split": 0}), shared);
+    let lab = random.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
+    random.search(&lab).await.unwrap();
+    assert!(!lab.asked.lock().is_empty());
+    assert!(lab.asked.lock().iter().all(|text| text.contains("variation") && !text.contains("Feedback:")));
+}
+
+#[tokio::test]
+async fn a_test_of_few_cases_is_estimated_by_folds() {
+    let world = world(16, &WORDS, json!({"test_split": 0.3}), shared);
+    let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    let test = world.search(&lab).await.unwrap().test.unwrap();
+    assert_eq!((test.seed, test.best), (0.0, 1.0));
+    let few = self::world(16, &WORDS, json!({"name": "gepa"}), shared);
+    let lab = few.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    few.search(&lab).await.unwrap();
+    assert_eq!(lab.published.lock()[0], "warning overfit_risk");
+}
+
+#[tokio::test]
+async fn gepa_learns_with_a_part_of_the_scoring_cases() {
+    let world = world(60, &WORDS, json!({"name": "gepa", "seed": 3}), shared);
+    let labs = [0, 1].map(|_| world.lab(Reflector::Learns, usize::MAX, Stop::Budget));
+    let found = world.search(&labs[0]).await.unwrap();
+    assert_eq!(found.outcome, Outcome::Improved);
+    assert!(WORDS.iter().all(|word| found.best.prompts["p"].contains(word)), "{:?}", found.best);
+    assert_eq!(world.search(&labs[1]).await.unwrap(), found);
+    assert_eq!(*labs[0].published.lock(), *labs[1].published.lock());
+    let executed = labs[0].executed.lock();
+    let races: Vec<_> = executed.iter().filter(|(_, _, phase, _)| *phase == "race").collect();
+    let first = races.iter().filter(|(candidate, ..)| *candidate == 1).count();
+    assert!((4..=12).contains(&first), "the first race needs at most 12 of 24 scoring cases: {first}");
+    assert!(labs[0].asked.lock().iter().all(|text| !text.contains("critique alone")));
+}
+
+#[tokio::test]
+async fn gepa_compares_on_more_cases_while_nothing_succeeds_and_returns_the_seed() {
+    let world = world(60, &["Answer", "worda"], json!({"name": "gepa", "epochs": 4}), shared);
+    let lab = world.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0));
+    assert!(lab.published.lock().iter().filter(|line| line.contains("rejected")).count() >= 8);
+    let whole = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    world.search(&whole).await.unwrap();
+    let most = *whole.spent.lock();
+    for budget in (0..most).step_by(3) {
+        let lab = world.lab(Reflector::Learns, budget, Stop::Budget);
+        let found = world.search(&lab).await.unwrap();
+        let kept =
+            lab.published.lock().iter().any(|line| line.contains(&format!(" of {} ", found.best.number)));
+        assert!(kept || found.best.number == 0, "{budget}: the returned prompts have a checkpoint");
+    }
+}
+
+#[tokio::test]
+async fn auto_takes_turns_with_critiques_and_continues_with_them_when_the_pool_has_tried_enough() {
+    let world = world(
+        20,
+        &["Answer", "worda"],
+        json!({"name": "auto", "epochs": 20, "validation_split": 0.5}),
+        shared,
+    );
+    let lab = world.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0));
+    let (asked, numbers) = (lab.asked.lock(), lab.numbers.lock());
+    let mut has_critique: BTreeMap<u32, bool> = BTreeMap::new();
+    for (text, (proposal, ..)) in asked.iter().zip(numbers.iter()) {
+        *has_critique.entry(*proposal).or_default() |= text.contains("critique alone");
+    }
+    let plain: Vec<u32> = has_critique.iter().filter(|(_, it)| !**it).map(|(number, _)| *number).collect();
+    assert!(plain.len() >= 3 && plain.iter().all(|number| number % 2 == 0), "every other one: {plain:?}");
+    let last = plain.last().unwrap();
+    assert!(*last < 16, "until eight were rejected: {plain:?}");
+    assert!(has_critique.keys().filter(|number| *number > last).count() > 10);
+}
+
+#[tokio::test]
+async fn a_gain_that_may_be_chance_is_not_returned() {
+    let mut words = vec!["Answer"; 24];
+    words[5] = "worda";
+    let world = world(24, &words, json!({"epochs": 1}), shared);
+    let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert!(lab.published.lock().iter().any(|line| line.contains("accepted")), "it is better on these cases");
+    assert!(found.comparison.mean_diff > 0.0 && !found.comparison.is_significant(), "{found:?}");
+    assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0));
+    assert_eq!(found.best.prompts["p"], SEED);
+}
+
+#[tokio::test]
+async fn a_gain_that_fresh_samples_do_not_show_again_is_not_returned() {
+    for name in ["textgrad", "gepa", "auto"] {
+        let world = world(24, &["word-luck"], json!({"name": name, "epochs": 1}), shared);
+        let mut lab = world.lab(Reflector::Learns, 110, Stop::Budget);
+        lab.kept = 48;
+        let found = world.search(&lab).await.unwrap();
+        assert!(lab.published.lock().iter().any(|line| line.contains("accepted")), "{name}");
+        assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0), "{name}");
+        let is_fresh = |it: &&(u32, usize, &str, u32)| it.2 == "final" && it.0 != 0;
+        assert!(lab.executed.lock().iter().filter(is_fresh).count() >= 8, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_pool_that_the_budget_ends_is_judged_by_fresh_samples() {
+    for name in ["gepa", "auto"] {
+        let world = world(60, &WORDS, json!({"name": name, "seed": 3}), shared);
+        // Enough for the headroom test, a proposal and its race, not for an epoch.
+        let mut lab = world.lab(Reflector::Learns, 90, Stop::Budget);
+        lab.kept = 40;
+        let found = world.search(&lab).await.unwrap();
+        assert_eq!((found.stop_reason, found.outcome), (StopReason::Budget, Outcome::Improved), "{name}");
+        assert!(*lab.spent.lock() <= 90);
+        let published = lab.published.lock();
+        assert!(published.iter().all(|line| !line.starts_with("epoch")), "{published:?}");
+        let kept = format!("checkpoint 1 of {} {:.2}", found.best.number, found.val.best);
+        assert_eq!(
+            published.iter().filter(|line| line.starts_with("checkpoint")).collect::<Vec<_>>(),
+            [&kept]
+        );
+        assert!(found.comparison.n >= 8 && found.comparison.n.is_multiple_of(4), "whole blocks: {found:?}");
+    }
+}
+
+#[test]
+fn a_part_of_the_budget_is_kept_for_fresh_samples_of_the_seed_and_a_finalist() {
+    for (optimizer, cases, of_calls) in [
+        (json!({}), 48, [100, 100, 192, 250]),
+        (json!({"repeats": 2}), 96, [100, 100, 250, 250]),
+        (json!({"name": "none"}), 0, [0; 4]),
+    ] {
+        let world = world(24, &WORDS, optimizer, shared);
+        let problem = Problem::new(&world.cases, &world.prompts, &world.evaluators, &world.optimizer);
+        assert_eq!(problem.reserved_cases(), cases);
+        // Of two calls a case.
+        let kept = [None, Some(1_000_000), Some(500), Some(50)].map(|most| problem.kept_thousandths(2, most));
+        assert_eq!(kept, of_calls);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_judges_is_asked_twice_whether_there_is_anything_to_gain() {
+    let mut noisy = world(24, &["coin"], json!({"epochs": 1}), shared);
+    let request = json!([{"id": "e", "entrypoint": "builtin:llm_judge", "config": {"rubric": "x"}},
+        {"id": "g", "entrypoint": "builtin:json_valid", "role": "guard"}]);
+    noisy.evaluators = read_evaluators(&request, "", &mut Vec::new());
+    let lab = noisy.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
+    noisy.search(&lab).await.unwrap();
+    let executed = lab.executed.lock().clone();
+    let samples: Vec<u32> =
+        executed.iter().filter(|(_, _, phase, _)| *phase == "headroom").map(|it| it.3).collect();
+    assert_eq!(samples, [vec![0; 12], vec![2; 12]].concat());
+    assert_eq!(lab.published.lock()[0], "warning judge_noise_high");
+    let exact = world(24, &["coin"], json!({"epochs": 1}), shared);
+    let lab = exact.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
+    exact.search(&lab).await.unwrap();
+    assert!(lab.published.lock().iter().all(|line| line != "warning judge_noise_high"));
+}

@@ -1,0 +1,214 @@
+//! What is refused, warned of and estimated before the first call.
+
+use std::convert::Infallible;
+
+use async_trait::async_trait;
+use engine::{Plan, references};
+use serde_json::{Map, Value, json};
+use training::request::{DatasetSource, TrainingRequest, read_training};
+use training::{
+    CallRange, Case, FoundVersion, Resolution, Start, Versions, Warning, resolve, split, trainable_prompts,
+};
+use wire::FieldError;
+
+use crate::world::llm;
+
+/// One other workflow, which sends mail and has a prompt.
+struct Mailer;
+
+#[async_trait]
+impl Versions for Mailer {
+    type Error = Infallible;
+
+    async fn find(&self, workflow: &str, _version: Option<u64>) -> Result<Option<FoundVersion>, Infallible> {
+        let config = json!({"prompts": {"tone": {"text": "x", "requires_grad": true}}});
+        Ok((workflow == "mailer").then(|| FoundVersion {
+            id: "mailer@1".into(),
+            number: Some(1),
+            graph: json!({"nodes": [{"name": "send", "type": "email_send"}]}),
+            config: config.as_object().unwrap().clone(),
+        }))
+    }
+}
+
+/// A request with everything that it starts with.
+struct Given {
+    graph: Value,
+    plan: Plan,
+    config: Map<String, Value>,
+    request: TrainingRequest,
+    cases: Vec<Case>,
+    resolution: Resolution,
+}
+
+fn graph(nodes: &[Value]) -> Value {
+    let names: Vec<&str> = nodes.iter().map(|node| node["name"].as_str().unwrap()).collect();
+    let ends = ["START"].iter().chain(&names).zip(names.iter().chain(&["END"]));
+    let edges: Vec<Value> = ends.map(|(from, to)| json!({"from": from, "to": to})).collect();
+    json!({"format": "graph/1", "nodes": nodes, "edges": edges})
+}
+
+async fn given(nodes: &[Value], training: Value) -> Given {
+    let graph = graph(nodes);
+    let mut problems = Vec::new();
+    let mut whole = json!({"dataset": {"cases": [{"inputs": {}}, {"inputs": {}}]}, "optimizer": {},
+        "evaluators": [{"id": "e", "entrypoint": "builtin:exact_match"}]});
+    whole.as_object_mut().unwrap().extend(training.as_object().unwrap().clone());
+    let request = read_training(&whole, "/training", &mut problems).unwrap_or_else(|| panic!("{problems:?}"));
+    let DatasetSource::Inline(cases) = request.workload.dataset.clone() else { panic!("inline") };
+    let judges = request.workload.evaluators.iter().flat_map(|evaluator| evaluator.workflows());
+    let named = references(&graph).into_iter().chain(judges).collect();
+    let resolution = resolve(named, &Mailer, &mut problems).await.unwrap();
+    assert_eq!(problems, []);
+    let plan = engine::check(&graph).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let config = json!({"prompts": {"style": {"text": "Be brief.", "requires_grad": true}}});
+    Given { graph, plan, config: config.as_object().unwrap().clone(), request, cases, resolution }
+}
+
+impl Given {
+    fn start(&self) -> Start<'_> {
+        Start {
+            graph: &self.graph,
+            graph_at: "/graph_config",
+            plan: &self.plan,
+            config: &self.config,
+            workload: &self.request.workload,
+            workload_at: "/training",
+            cases: &self.cases,
+            resolution: &self.resolution,
+        }
+    }
+
+    fn effects(&self) -> (Vec<String>, Vec<&'static str>) {
+        let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+        self.start().check_effects(&mut problems, &mut warnings);
+        (named(&problems), codes(&warnings))
+    }
+
+    fn judge_and_optimizer(&self) -> [Value; 2] {
+        let mut nothing = (Vec::new(), Vec::new());
+        let trainable = trainable_prompts(&self.plan, &self.config, "", (&mut nothing.0, &mut nothing.1));
+        let models = self.start().default_models(&trainable);
+        [models.judge.into(), models.optimizer.into()]
+    }
+}
+
+fn named(problems: &[FieldError]) -> Vec<String> {
+    problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
+}
+
+fn codes(warnings: &[Warning]) -> Vec<&'static str> {
+    warnings.iter().map(|warning| warning.code).collect()
+}
+
+fn post() -> Value {
+    json!({"name": "post", "type": "http_request", "method": "POST", "url": "https://example.com"})
+}
+
+#[tokio::test]
+async fn what_would_send_is_refused_unless_every_case_has_a_result_for_it() {
+    let refused = (vec!["/graph_config/nodes/0 outbound_node".to_owned()], vec![]);
+    let mocked = |mocks: Value| json!({"inputs": {}, "metadata": {"mocks": mocks}});
+    let with = |cases: Value| json!({"dataset": {"cases": cases}});
+    for (training, expected) in [
+        (json!({}), refused.clone()),
+        (json!({"mocks": {"post": {"status": 200}}}), (vec![], vec![])),
+        (json!({"mocks": {"other": 1}}), refused.clone()),
+        (with(json!([mocked(json!({"post": 1})), mocked(json!({"post": 2}))])), (vec![], vec![])),
+        (with(json!([mocked(json!({"post": 1})), mocked(json!({}))])), refused.clone()),
+        (json!({"effects": "run"}), (vec![], vec![])),
+    ] {
+        assert_eq!(given(&[post()], training.clone()).await.effects(), expected, "{training}");
+    }
+    let feed = json!({"name": "feed", "type": "rss_read", "url": "https://example.com/feed"});
+    assert_eq!(given(&[feed], json!({})).await.effects(), (vec![], vec!["reads_outside"]));
+}
+
+#[tokio::test]
+async fn a_workflow_that_judges_may_not_send_either() {
+    let judge = json!({"evaluators": [{"id": "e", "entrypoint": "workflow:mailer"}], "mocks": {"send": 1}});
+    let given = given(&[llm("a", "x")], judge).await;
+    assert_eq!(given.effects(), (vec!["/training/evaluators/0/entrypoint outbound_node".into()], vec![]));
+}
+
+#[tokio::test]
+async fn prompts_of_other_workflows_are_left_alone_with_a_warning() {
+    let nodes = [
+        json!({"name": "mail", "type": "sub_workflow", "workflow": "mailer", "inputs": {}}),
+        llm("a", "{{ config.prompts.style.text }}"),
+    ];
+    let given = given(&nodes, json!({})).await;
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    let trainable = given.start().trainable(&mut problems, &mut warnings);
+    assert_eq!((trainable.len(), named(&problems)), (1, vec![]));
+    assert_eq!(codes(&warnings), ["prompts_in_subworkflow"]);
+}
+
+#[tokio::test]
+async fn the_model_of_the_first_node_that_reads_a_trained_prompt_judges() {
+    let node = |name: &str, model: &str, user: &str| json!({"name": name, "type": "llm", "model": model, "user": user});
+    let reading = "{{ config.prompts.style.text }}";
+    let openai = json!({"model": "openai/b"});
+    let nodes = [node("a", "openai/a", "x"), node("b", "openai/b", reading), node("c", "openai/c", reading)];
+    assert_eq!(given(&nodes, json!({})).await.judge_and_optimizer(), [openai.clone(), openai]);
+    let practice = [json!({"model": "practice/judge"}), json!({"model": "practice/reflect"})];
+    assert_eq!(
+        given(&[node("a", "practice/reply", reading)], json!({})).await.judge_and_optimizer(),
+        practice
+    );
+    // A template reads the prompt for a model that does not.
+    let template = json!({"name": "t", "type": "template", "template": reading});
+    let nodes = [template, node("a", "openai/a", "{{ results.t }}")];
+    let found = given(&nodes, json!({})).await.judge_and_optimizer();
+    assert_eq!(found[0], json!({"model": "openai/a"}));
+    let body = json!({"type": "llm", "model": "openai/d", "user": reading});
+    let each = json!({"name": "each", "type": "for_each", "items": [1], "body": body});
+    assert_eq!(given(&[each], json!({})).await.judge_and_optimizer()[0], json!({"model": "openai/d"}));
+}
+
+#[tokio::test]
+async fn a_judge_without_a_model_is_refused() {
+    let judge = json!({"evaluators": [{"id": "a", "entrypoint": "builtin:exact_match"},
+        {"id": "b", "entrypoint": "builtin:llm_judge", "config": {"rubric": "x"}}]});
+    let given = given(&[json!({"name": "t", "type": "template", "template": "x"})], judge).await;
+    let mut problems = Vec::new();
+    given.start().check_judges(&Map::new(), &mut problems);
+    assert_eq!(named(&problems), ["/training/evaluators/1/config/model model"]);
+}
+
+#[tokio::test]
+async fn calls_are_counted_before_the_first_one() {
+    let cases: Vec<Value> = (0..20).map(|n| json!({"inputs": {"n": n}})).collect();
+    let training = json!({"dataset": {"cases": cases}, "optimizer": {"epochs": 2, "repeats": 2},
+        "evaluators": [{"id": "e", "entrypoint": "builtin:llm_judge", "config": {"rubric": "x", "samples": 3}}]});
+    let given = given(&[llm("a", "{{ config.prompts.style.text }}")], training).await;
+    let (start, optimizer) = (given.start(), &given.request.optimizer);
+    let evaluation = start.estimate_evaluation(&optimizer.settings);
+    assert_eq!((evaluation.cases, evaluation.llm_calls), (CallRange::exactly(40), CallRange::exactly(160)));
+    let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
+    let estimate = start.estimate_training(optimizer, &splits, &[]);
+    // 10 proposals of 4 cases each, all 20 cases for both.
+    let cases = [12, 20 + 10 * (4 + 10) + 60, 20 + 10 * (4 + 20) + 60];
+    assert_eq!(estimate.cases, CallRange { min: 24, expected: 2 * cases[1], max: Some(2 * cases[2]) });
+    let calls = [4 * 24, 4 * 2 * cases[1] + 10 * 3, 4 * 2 * cases[2] + 10 * 6];
+    assert_eq!(estimate.llm_calls, CallRange { min: calls[0], expected: calls[1], max: Some(calls[2]) });
+}
+
+#[tokio::test]
+async fn a_budget_that_cannot_pay_for_one_proposal_is_refused_with_the_least_that_can() {
+    let cases: Vec<Value> = (0..20).map(|n| json!({"inputs": {"n": n}})).collect();
+    let mut refused = Vec::new();
+    for limit in [62, 63] {
+        let training =
+            json!({"dataset": {"cases": cases}, "optimizer": {"budget": {"max_llm_calls": limit}}});
+        let given = given(&[llm("a", "{{ config.prompts.style.text }}")], training).await;
+        let optimizer = &given.request.optimizer;
+        let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
+        let mut problems = Vec::new();
+        given.start().check_budget(optimizer, &splits, "/training/optimizer/budget", &mut problems);
+        refused.push(problems);
+    }
+    assert_eq!(named(&refused[0]), ["/training/optimizer/budget/max_llm_calls budget_pointless"]);
+    assert!(refused[0][0].message.contains("the least useful budget is 63"), "{}", refused[0][0].message);
+    assert_eq!(refused[1], []);
+}

@@ -1,0 +1,252 @@
+//! A search whose cases know which words a prompt must have, and whose optimizer learns them, or does not.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use training::evaluators::{Evaluator, Verdict, read_evaluators};
+use training::optimize::{
+    Candidate, Decision, Finding, JudgedRun, Lab, Phase, Problem, Question, Round, SearchEvent, Stop, search,
+};
+use training::request::{Optimizer, read_training};
+use training::{Case, CaseRun, CaseStep, TrainablePrompt, trainable_prompts};
+
+use crate::world::llm;
+
+/// How the optimizer's model answers.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Reflector {
+    /// Adds the words that feedback names.
+    Learns,
+    /// Takes everything out.
+    Forgets,
+    /// Repeats a held-out case.
+    Leaks,
+    /// Says that it cannot.
+    Refuses,
+    /// Loses the placeholder.
+    LosesPlaceholder,
+}
+
+/// Answers cases by the words of the prompt.
+pub(crate) struct Words<'a> {
+    pub(crate) cases: &'a [Case],
+    pub(crate) reflector: Reflector,
+    /// Executions of cases and requests that are allowed.
+    pub(crate) budget: usize,
+    /// Those of them that are kept for the final.
+    pub(crate) kept: usize,
+    pub(crate) spent: Mutex<usize>,
+    pub(crate) over: Stop,
+    /// How often something was refused.
+    pub(crate) refused: Mutex<usize>,
+    /// Proposal, prompt and ordinal of each request.
+    pub(crate) numbers: Mutex<Vec<(u32, String, u32)>>,
+    pub(crate) published: Mutex<Vec<String>>,
+    pub(crate) asked: Mutex<Vec<String>>,
+    pub(crate) executed: Mutex<Vec<(u32, usize, &'static str, u32)>>,
+    /// Cases whose results were read again.
+    pub(crate) recalled: Mutex<BTreeSet<usize>>,
+}
+
+impl Words<'_> {
+    fn spend(&self, amount: usize, phase: Phase) -> Result<(), Stop> {
+        let kept = if matches!(phase, Phase::Final | Phase::Test) { 0 } else { self.kept };
+        let mut spent = self.spent.lock();
+        let mut refused = self.refused.lock();
+        if *spent + amount + kept > self.budget || *refused > 0 && self.over != Stop::Budget {
+            *refused += 1;
+            return Err(self.over);
+        }
+        *spent += amount;
+        Ok(())
+    }
+
+    fn judged(&self, candidate: &Candidate, place: usize, sample: u32) -> JudgedRun {
+        let text = &candidate.prompts["p"];
+        let word = self.cases[place].metadata["word"].as_str().unwrap();
+        // A case whose score depends on the sample.
+        let is_lucky = !word.ends_with("luck") || sample == 0;
+        let knows = text.contains(word) && is_lucky || word == "coin" && sample > 0;
+        let polite = !text.contains("rude");
+        let step = CaseStep {
+            node: "answer".into(),
+            visit: 1,
+            attempt: 1,
+            output: Some(json!({"text": "an answer"})),
+            error: None,
+            prompts_read: vec!["p".into()],
+        };
+        let run = CaseRun {
+            output: json!("an answer"),
+            text: "an answer".into(),
+            error: None,
+            trace: vec![step],
+            duration: std::time::Duration::ZERO,
+        };
+        let score =
+            if knows { Verdict::passed(true) } else { Verdict::passed(false).because(format!("say {word}")) };
+        JudgedRun { run: Arc::new(run), verdicts: vec![score, Verdict::passed(polite)] }
+    }
+}
+
+#[async_trait]
+impl Lab for Words<'_> {
+    async fn evaluate(
+        &self,
+        candidate: &Candidate,
+        places: &[usize],
+        round: Round,
+    ) -> Result<Vec<Vec<JudgedRun>>, Stop> {
+        self.spend(places.len(), round.phase)?;
+        let mut executed = self.executed.lock();
+        for place in places {
+            let new = (candidate.number, *place, round.phase.as_str(), round.first_sample);
+            executed.push(new);
+        }
+        Ok(places.iter().map(|place| vec![self.judged(candidate, *place, round.first_sample)]).collect())
+    }
+
+    async fn recall(
+        &self,
+        candidate: &Candidate,
+        places: &[usize],
+        round: Round,
+    ) -> Result<Vec<Vec<JudgedRun>>, Stop> {
+        self.recalled.lock().extend(places);
+        Ok(places.iter().map(|place| vec![self.judged(candidate, *place, round.first_sample)]).collect())
+    }
+
+    async fn reuse(&self, candidate: &Candidate, places: &[usize], round: Round) -> Result<(), Stop> {
+        let executed = self.executed.lock();
+        for place in places {
+            let is_known = |(number, known, _, first): &(u32, usize, &str, u32)| {
+                (*number, *known, *first) == (candidate.number, *place, round.first_sample)
+            };
+            assert!(executed.iter().any(is_known), "{place} was not executed");
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, question: Question) -> Result<Option<String>, Stop> {
+        self.spend(1, Phase::Train)?;
+        let text = &question.messages[1].content;
+        self.asked.lock().push(text.clone());
+        self.numbers.lock().push((question.proposal, question.prompt.clone(), question.ordinal));
+        if text.contains("critique alone") {
+            return Ok(Some("The prompt leaves something out.".into()));
+        }
+        let current =
+            text.split_once("<prompt name=\"p\">\n").unwrap().1.split_once("\n</prompt>").unwrap().0;
+        let words: BTreeSet<&str> = text.split_whitespace().filter(|word| word.starts_with("word")).collect();
+        let new = match self.reflector {
+            Reflector::Learns => format!("{current} {}", words.into_iter().collect::<Vec<_>>().join(" ")),
+            Reflector::Forgets => "Answer {{ inputs.n }} somehow.".into(),
+            Reflector::Leaks => {
+                let held_out = self.cases.iter().find(|case| case.split() == Some("val")).unwrap();
+                format!("{current} {}", held_out.inputs["secret"].as_str().unwrap())
+            }
+            Reflector::Refuses => return Ok(Some("I cannot do that.".into())),
+            Reflector::LosesPlaceholder => "Answer wordly.".into(),
+        };
+        Ok(Some(format!("Sure! <new_prompt>{new}</new_prompt>")))
+    }
+
+    async fn publish(&self, event: SearchEvent<'_>) -> Result<(), Stop> {
+        let line = match event {
+            SearchEvent::Candidate { candidate, decision, comparison, .. } => {
+                let decided = if decision == Decision::Accepted { "accepted" } else { "rejected" };
+                format!("candidate {} {decided} n={}", candidate.number, comparison.n)
+            }
+            SearchEvent::Epoch { epoch, best, score, .. } => {
+                format!("epoch {epoch} best {} {score:.2}", best.number)
+            }
+            SearchEvent::Checkpoint { epoch, candidate, summary } => {
+                format!("checkpoint {epoch} of {} {:.2}", candidate.number, summary.summary["e"])
+            }
+            SearchEvent::Warning(warning) => format!("warning {}", warning.code),
+        };
+        self.published.lock().push(line);
+        Ok(())
+    }
+}
+
+pub(crate) const SEED: &str = "Answer {{ inputs.n }}.";
+
+pub(crate) struct Trained {
+    pub(crate) cases: Vec<Case>,
+    pub(crate) prompts: Vec<TrainablePrompt>,
+    pub(crate) evaluators: Vec<Evaluator>,
+    pub(crate) optimizer: Optimizer,
+}
+
+/// Cases that need one of these words each, in turn.
+pub(crate) fn world(
+    count: usize,
+    words: &[&str],
+    optimizer: Value,
+    split: impl Fn(usize) -> Option<&'static str>,
+) -> Trained {
+    let case = |place: usize| {
+        let mut metadata = Map::from_iter([("word".to_owned(), json!(words[place % words.len()]))]);
+        metadata.extend(split(place).map(|split| ("split".to_owned(), json!(split))));
+        let secret = (0..8).map(|n| format!("canary{place}x{n}")).collect::<Vec<_>>().join(" ");
+        let inputs = json!({"n": place, "secret": secret}).as_object().unwrap().clone();
+        Case {
+            id: place.to_string(),
+            index: u32::try_from(place).unwrap(),
+            inputs,
+            expected_output: Value::Null,
+            metadata,
+        }
+    };
+    let mut problems = Vec::new();
+    let request = json!({"dataset": {"cases": [{"inputs": {}}]}, "optimizer": optimizer,
+        "evaluators": [{"id": "e", "entrypoint": "builtin:json_valid"},
+                       {"id": "g", "entrypoint": "builtin:json_valid", "role": "guard"}]});
+    let optimizer =
+        read_training(&request, "", &mut problems).unwrap_or_else(|| panic!("{problems:?}")).optimizer;
+    let evaluators = read_evaluators(&request["evaluators"], "", &mut problems);
+    let plan =
+        crate::world::plan(&[llm("answer", "{{ config.prompts.p.text }}")], "{{ results.answer.text }}");
+    let config = json!({"prompts": {"p": {"text": SEED, "requires_grad": true}}});
+    let mut warnings = Vec::new();
+    let prompts = trainable_prompts(&plan, config.as_object().unwrap(), "", (&mut problems, &mut warnings));
+    Trained { cases: (0..count).map(case).collect(), prompts, evaluators, optimizer }
+}
+
+impl Trained {
+    pub(crate) fn lab(&self, reflector: Reflector, budget: usize, over: Stop) -> Words<'_> {
+        Words {
+            cases: &self.cases,
+            reflector,
+            budget,
+            kept: 0,
+            spent: Mutex::default(),
+            over,
+            refused: Mutex::default(),
+            numbers: Mutex::default(),
+            published: Mutex::default(),
+            asked: Mutex::default(),
+            executed: Mutex::default(),
+            recalled: Mutex::default(),
+        }
+    }
+
+    pub(crate) async fn search<'a>(&'a self, lab: &Words<'a>) -> Result<Finding, Stop> {
+        let problem = Problem::new(&self.cases, &self.prompts, &self.evaluators, &self.optimizer);
+        search(&problem, lab).await
+    }
+}
+
+pub(crate) const WORDS: [&str; 4] = ["worda", "wordb", "wordc", "wordd"];
+
+pub(crate) fn shared(_place: usize) -> Option<&'static str> {
+    None
+}
+
+pub(crate) fn thirds(place: usize) -> Option<&'static str> {
+    Some(["train", "val", "test"][place % 3])
+}
