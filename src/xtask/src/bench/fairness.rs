@@ -48,7 +48,8 @@ async fn measure(target: &Path, cluster: &Cluster, turns: usize, runs: usize) ->
     for run in &begun {
         post_with(&service.address, &format!("/api/runs/{run}/cancel"), BUSY, "").await?;
     }
-    for (name, of) in [("first piece", first_piece as fn(&Taken) -> Duration), ("done", done)] {
+    let moments: [(&str, fn(&Taken) -> Duration); 2] = [("first piece", first_piece), ("done", done)];
+    for (name, of) in moments {
         let ratio = |percent| percentile(&meanwhile, percent, of) / percentile(&before, percent, of);
         println!("  {name}: ratio p50 {:.2}, p95 {:.2}, p99 {:.2}", ratio(50), ratio(95), ratio(99));
     }

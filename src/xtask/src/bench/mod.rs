@@ -25,6 +25,8 @@ mod sizes;
 #[cfg(feature = "bench")]
 mod streams;
 #[cfg(feature = "bench")]
+mod training;
+#[cfg(feature = "bench")]
 mod upload;
 
 use std::path::Path;
@@ -82,6 +84,15 @@ pub(crate) enum Bench {
     },
     /// Open streams: what idle ones cost, and how late a piece is when thousands read, beside a bare broadcast.
     Streams(Sizes),
+    /// What trainings find in simulated worlds, through the service: true scores by family and optimizer, and the gates that they must pass.
+    Training {
+        /// Calls of models that each training may make.
+        #[arg(long, default_value_t = 500)]
+        budget: u64,
+        /// Worlds of each family.
+        #[arg(long, default_value_t = 12)]
+        worlds: u64,
+    },
     /// One large upload: its memory and its rate, beside a bare handler that inserts the same chunks.
     Upload {
         /// MiB of the file.
@@ -102,6 +113,9 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
         Bench::Refusals { requests } => ("measure-refusals", vec![requests.to_string()]),
         Bench::Sandbox { calls } => ("measure-sandbox", vec![calls.to_string()]),
         Bench::Streams(sizes) => ("measure-streams", sizes.arguments()),
+        Bench::Training { budget, worlds } => {
+            ("measure-training", vec![budget.to_string(), worlds.to_string()])
+        }
         Bench::Upload { size } => ("measure-upload", vec![size.to_string()]),
     };
     run::run(&mut run::cargo(root, &["build", "--release", "--locked", "-p", "callboard"]))?;
@@ -155,6 +169,14 @@ pub(crate) enum Program {
     /// Measures open streams.
     #[command(hide = true)]
     MeasureStreams(Sizes),
+    /// Measures what trainings find.
+    #[command(hide = true)]
+    MeasureTraining {
+        /// Calls of each training.
+        budget: u64,
+        /// Worlds of each family.
+        worlds: u64,
+    },
     /// Measures one large upload.
     #[command(hide = true)]
     MeasureUpload {
@@ -186,6 +208,7 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
         Program::MeasureRefusals { requests } => refusals::run(target, requests),
         Program::MeasureSandbox { calls } => sandbox::run(target, calls),
         Program::MeasureStreams(sizes) => streams::run(target, sizes),
+        Program::MeasureTraining { budget, worlds } => training::run(target, budget, worlds),
         Program::MeasureUpload { size } => upload::run(target, size),
         Program::FloorStreams { topics } => streams::floor::run(topics),
         Program::Floor { dsn } => floor::run(&dsn),
