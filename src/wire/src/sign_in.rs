@@ -65,6 +65,29 @@ pub struct TerminalCode {
     pub expires_in: i64,
 }
 
+/// `POST /api/auth/token`, sent by a page of the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RequestPageToken {
+    /// Whether the user is active; otherwise the sign-in still ends an hour after its last use.
+    pub active: bool,
+}
+
+/// An access token for a page of a signed-in browser.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PageToken {
+    /// Goes into the header `Authorization`. It ends with the sign-in of the browser.
+    pub access_token: String,
+    /// `bearer`.
+    pub token_type: String,
+    /// Seconds that the access token is good for.
+    pub expires_in: i64,
+    /// Who.
+    pub user: UserRecord,
+}
+
 /// Puts a new pair of tokens in the place of the old one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

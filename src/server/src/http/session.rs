@@ -7,6 +7,7 @@ use actix_web::HttpRequest;
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
 use auth::sign_in::{SESSION_LIFE, Token};
+use chrono::{DateTime, Utc};
 use store::StoredUser;
 use uuid::Uuid;
 
@@ -27,15 +28,27 @@ pub(super) struct BrowserUser {
     pub(super) email: String,
     /// The whole record.
     pub(super) record: StoredUser,
+    /// When they will have to sign in again, whatever they do.
+    pub(super) ends_at: DateTime<Utc>,
 }
 
 /// The user signed in on the request's browser; `None` after an hour without a request and twelve hours in all.
 pub(super) async fn signed_in(app: &App, request: &HttpRequest) -> ApiResult<Option<BrowserUser>> {
+    read(app, request, true).await
+}
+
+/// The same of a request that is not the user's own, such as one that a page repeats: the hour continues to run.
+pub(super) async fn still_signed_in(app: &App, request: &HttpRequest) -> ApiResult<Option<BrowserUser>> {
+    read(app, request, false).await
+}
+
+async fn read(app: &App, request: &HttpRequest, counts: bool) -> ApiResult<Option<BrowserUser>> {
     let Some(digest) = digest(request) else { return Ok(None) };
-    let found = app.store().browser_session(&digest).await?;
+    let found = app.store().browser_session(&digest, counts).await?;
     Ok(found.and_then(|session| {
         let (user, email) = (session.user.id, session.user.email.clone()?);
-        Some(BrowserUser { user, session: session.id, email, record: session.user })
+        let (record, ends_at) = (session.user, session.ends_at);
+        Some(BrowserUser { user, session: session.id, email, record, ends_at })
     }))
 }
 

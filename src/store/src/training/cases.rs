@@ -41,6 +41,8 @@ pub struct StoredCase {
 pub struct CaseFilter {
     /// With the prompts of this candidate.
     pub candidate: Option<i32>,
+    /// Of the case with this place in the dataset.
+    pub case: Option<i32>,
     /// Of this split.
     pub split: Option<String>,
     /// Only those that have failed, or only those that have passed.
@@ -117,6 +119,9 @@ impl Store {
             .into_boxed();
         if let Some(candidate) = filter.candidate {
             query = query.filter(training_cases::candidate.eq(candidate));
+        }
+        if let Some(case) = filter.case {
+            query = query.filter(training_cases::case_index.eq(case));
         }
         if let Some(split) = &filter.split {
             query = query.filter(training_cases::split.eq(split));

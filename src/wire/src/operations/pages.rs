@@ -39,6 +39,24 @@ operations! {
     ])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::ChatNotPublished]);
 
+    TRAINING = get(
+        "/workflows/{ref}/training",
+        "show_training_page",
+        "The trainings and evaluations of a workflow, live; `?run=` selects one. A signed-in browser opens it with its cookie, and \
+         one that is not signed in is redirected to `/login` if the service requires authentication.",
+    )
+    .query(&[Parameter { name: "run", about: "The run to show.", values: Values::Text }])
+    .answers(&[
+        Answer::of(200, text!("text/html")),
+        Answer::empty(303).when("the service requires authentication and the visitor is not signed in"),
+    ])
+    .errors(&[
+        ErrorCode::WorkflowNotFound,
+        ErrorCode::MissingScope,
+        ErrorCode::HostMismatch,
+        ErrorCode::WorkspaceRequired,
+    ]);
+
     LOGIN = get(
         "/login",
         "show_login_page",

@@ -1,7 +1,10 @@
 //! Signing in by email or with a provider.
 
 use crate::operation::{Answer, CREDENTIAL, Parameter, Values, delete, get, json, operations, post, text};
-use crate::{ErrorCode, LogOut, Me, Refresh, SignInStarted, SignedIn, StartSignIn, TerminalCode, VerifyCode};
+use crate::{
+    ErrorCode, LogOut, Me, PageToken, Refresh, RequestPageToken, SignInStarted, SignedIn, StartSignIn,
+    TerminalCode, VerifyCode,
+};
 
 /// Why a request of a page is refused.
 const PAGE: &[ErrorCode] = &[ErrorCode::OriginMismatch, ErrorCode::HostMismatch, ErrorCode::TlsRequired];
@@ -89,6 +92,15 @@ operations! {
     .answers(&[Answer::of(200, json!(TerminalCode))])
     .needs_user();
 
+    PAGE_TOKEN = post(
+        "/api/auth/token",
+        "create_page_token",
+        "Returns an access token to the page of a signed-in browser; the API itself accepts no cookies.",
+    )
+    .body(json!(RequestPageToken, examples::PAGE))
+    .answers(&[Answer::of(200, json!(PageToken, examples::PAGE_TOKEN))])
+    .needs_user();
+
     REFRESH = post("/api/auth/refresh", "refresh_tokens", "Replaces the pair of tokens.")
         .body(json!(Refresh, examples::REFRESH))
         .answers(&[Answer::of(200, json!(SignedIn))])
@@ -138,6 +150,21 @@ mod examples {
     pub(super) const SIGNED_IN: &str = r#"{
   "access_token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9…",
   "refresh_token": "9nq3vJ0yS2W1m7ZlT4xkQbUe…",
+  "token_type": "bearer",
+  "expires_in": 900,
+  "user": {
+    "id": "0198c2e7-0b1c-7…",
+    "email": "ada@example.org",
+    "name": null
+  }
+}"#;
+
+    pub(super) const PAGE: &str = r#"{
+  "active": true
+}"#;
+
+    pub(super) const PAGE_TOKEN: &str = r#"{
+  "access_token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9…",
   "token_type": "bearer",
   "expires_in": 900,
   "user": {

@@ -90,6 +90,7 @@ operations! {
         LIMIT,
         CURSOR,
         filter("candidate", "Only results with the prompts of this candidate.", Values::Integer(0, 1_000_000)),
+        filter("case", "Only results of the case with this place in the dataset.", Values::Integer(0, 1_000_000)),
         filter("split", "Only results of this split.", Values::OneOf(SPLITS)),
         filter("failed", "Only results that have failed, or only those that have passed.", Values::Boolean),
         filter("trace", "Whether each result has its trace.", Values::Boolean),

@@ -3,6 +3,7 @@
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use auth::sign_in::{ACCESS_LIFE, Token};
+use chrono::TimeDelta;
 use config::Signup;
 use control::sign_in::{Client, Opening};
 use secrecy::ExposeSecret;
@@ -98,7 +99,7 @@ pub(super) fn tokens(
     return_to: Option<String>,
 ) -> ApiResult<SignedIn> {
     Ok(SignedIn {
-        access_token: access_token(app, user.id, session)?,
+        access_token: access_token(app, user.id, session, ACCESS_LIFE)?,
         refresh_token: refresh.expose().to_owned(),
         token_type: "bearer".to_owned(),
         expires_in: ACCESS_LIFE.num_seconds(),
@@ -107,9 +108,10 @@ pub(super) fn tokens(
     })
 }
 
-fn access_token(app: &App, user: Uuid, session: Uuid) -> ApiResult<String> {
+/// A token that names the sign-in and is good for `life`.
+pub(super) fn access_token(app: &App, user: Uuid, session: Uuid, life: TimeDelta) -> ApiResult<String> {
     let (id, now) = (app.new_id()?, app.clock().now());
-    let token = app.tokens().own.issue(id, user, session, now, ACCESS_LIFE);
+    let token = app.tokens().own.issue(id, user, session, now, life);
     let token = token.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     Ok(token.expose_secret().to_owned())
 }

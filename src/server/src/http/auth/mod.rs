@@ -9,6 +9,7 @@ mod oidc;
 mod refresh;
 mod start;
 mod terminal;
+mod token;
 mod verify;
 
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::REFRESH, refresh::refresh)
         .on(&operations::LOG_OUT, me::log_out)
         .on(&operations::TERMINAL, terminal::code)
+        .on(&operations::PAGE_TOKEN, token::create)
         .on(&operations::ME, me::me)
         .on(&operations::END_SESSIONS, me::end_sessions)
         .on(&operations::END_SESSION, me::end_session)

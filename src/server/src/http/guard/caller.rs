@@ -55,6 +55,12 @@ impl<S: Asked> Caller<S> {
         if principal.is_anonymous() {
             check_open(&app, request, S::WRITES)?;
         }
+        Self::who_is(request, app, principal).await
+    }
+
+    /// The caller who is this principal.
+    pub(super) async fn who_is(request: &HttpRequest, app: App, principal: Principal) -> ApiResult<Self> {
+        let address = app.client_address(request);
         let named = request.headers().get("x-workspace").map(|slug| slug.to_str().unwrap_or("\0").to_owned());
         let route = denial::route(request);
         let caller = Self {

@@ -269,6 +269,11 @@ impl Gate {
         Ok(Some((live, session)))
     }
 
+    /// A user who signed in here, with their roles as of this moment.
+    pub(super) async fn user(&self, user: Uuid) -> ApiResult<Principal> {
+        Ok(Principal::user(user, self.roles_of(user).await?))
+    }
+
     /// What the user is in each workspace, as it is at this moment.
     async fn roles_of(&self, user: Uuid) -> Result<BTreeMap<Uuid, Role>, StoreError> {
         let places = self.store.memberships(user).await?.into_iter();

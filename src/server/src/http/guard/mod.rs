@@ -11,6 +11,7 @@ mod denial;
 mod gate;
 mod handshake;
 mod limiter;
+mod page_caller;
 mod person;
 mod scopes;
 mod socket;
@@ -28,6 +29,7 @@ pub(super) use credential::{Credential, read as credential};
 pub(super) use gate::token_key;
 pub(crate) use gate::{Gate, GateParts};
 pub(super) use handshake::offered_protocols;
+pub(super) use page_caller::PageCaller;
 pub(super) use person::person;
 pub(super) use scopes::{
     Asked, ChatSession, MembersRemove, TokensRead, TokensWrite, VaultRead, VaultWrite, WorkflowsExecute,

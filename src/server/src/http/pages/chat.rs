@@ -3,7 +3,7 @@
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::web::Path;
-use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use actix_web::{HttpRequest, HttpResponse};
 use minijinja::context;
 use store::WorkflowRef;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use wire::{ErrorCode, PublicWorkflow};
 use super::{html, sign_in};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
-use crate::http::{App, chat, request_id, session, workflows};
+use crate::http::{App, chat, session, workflows};
 
 /// The style sheets of the chat, in their order.
 pub(super) const STYLES: [&str; 12] = [
@@ -77,8 +77,6 @@ async fn published(
 }
 
 fn closed(error: &ApiError) -> ApiResult<HttpResponse> {
-    // What the API would answer is logged and counted alike.
-    let answer = error.error_response();
     let (title, text) = match error.code() {
         ErrorCode::WorkflowNotFound => (
             "Chat not found",
@@ -93,13 +91,5 @@ fn closed(error: &ApiError) -> ApiResult<HttpResponse> {
             "The service is not available. Nothing is lost; try again in a moment.",
         ),
     };
-    let again = answer.status().is_server_error();
-    let id = if again { request_id::current() } else { None };
-    let mut page = html::page(
-        answer.status(),
-        "closed.html",
-        context! { title, text, again, request_id => id, code => error.code().as_str() },
-    )?;
-    html::keep_headers(&mut page, &answer);
-    Ok(page)
+    html::closed(error, title, text, "../")
 }

@@ -1,16 +1,17 @@
 //! A page as an answer: filled, and with what the browser is to know about it.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
     WWW_AUTHENTICATE,
 };
-use minijinja::{Environment, Value};
+use actix_web::{HttpResponse, ResponseError};
+use minijinja::{Environment, Value, context};
 use wire::ErrorCode;
 
 use super::assets;
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::request_id;
 
 /// Nothing but our own files, no frame around it but those of `ancestors`, and no text becomes code or markup.
 fn policy(images: &str, ancestors: &str) -> String {
@@ -94,6 +95,19 @@ fn set(page: &mut HttpResponse, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         page.headers_mut().insert(name, value);
     }
+}
+
+/// A page that says why there is nothing to show, with the status of the refusal. `root`: the relative address of the service's first
+/// page.
+pub(super) fn closed(error: &ApiError, title: &str, text: &str, root: &str) -> ApiResult<HttpResponse> {
+    // What the API would answer is logged and counted alike.
+    let answer = error.error_response();
+    let again = answer.status().is_server_error();
+    let id = if again { request_id::current() } else { None };
+    let filling = context! { title, text, again, root, request_id => id, code => error.code().as_str() };
+    let mut page = page(answer.status(), "closed.html", filling)?;
+    keep_headers(&mut page, &answer);
+    Ok(page)
 }
 
 /// What the headers of a refusal say stands above its page too.

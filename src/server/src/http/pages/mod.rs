@@ -1,4 +1,4 @@
-//! Pages for people: the share page of a workflow, sign-in, what runs here, and the files they are made of.
+//! Pages for people: the share page of a workflow, its trainings, sign-in, what runs here, and the files they are made of.
 //!
 //! They stand in `src/server/pages`: templates at its top, plain ES modules and style sheets under `assets`, all of it
 //! embedded in the binary. A page works from our own origin alone, and its policy says so to the browser.
@@ -10,6 +10,7 @@ mod html;
 mod landing;
 mod openapi;
 mod sign_in;
+mod training;
 mod widget_script;
 
 use actix_web::web::ServiceConfig;
@@ -25,6 +26,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::EMBED, embed::page)
         .on(&operations::ELEMENT, embed::element)
         .on(&operations::CHAT, chat::page)
+        .on(&operations::TRAINING, training::page)
         .on(&operations::LOGIN, sign_in::login)
         .on(&operations::ASSET, assets::file)
         .on(&operations::WIDGET_SCRIPT, widget_script::script)

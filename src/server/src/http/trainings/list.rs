@@ -65,12 +65,14 @@ pub(super) async fn cases(
     let mut query = Params::of(&request);
     let part: Part<Key> = Part::of(&mut query, CASES);
     let candidate = query.whole("candidate", 0..=1_000_000);
+    let case = query.whole("case", 0..=1_000_000);
     let split = query.one_of("split", &["train", "val", "test"]);
     let failed = query.one_of("failed", &["true", "false"]);
     let with_trace = query.flag("trace");
     ApiError::refuse(query.finish())?;
     let filter = CaseFilter {
         candidate: candidate.and_then(|candidate| i32::try_from(candidate).ok()),
+        case: case.and_then(|case| i32::try_from(case).ok()),
         split,
         failed: failed.map(|failed| failed == "true"),
     };

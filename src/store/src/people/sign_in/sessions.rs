@@ -240,11 +240,15 @@ impl Changes {
 
 impl Store {
     /// The session of a browser's cookie, unless it was revoked, has not been used for an hour, or is half a day old.
-    /// Its use is recorded, once a minute at most.
+    /// Its use is recorded, once a minute at most, if the request `counts` as one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn browser_session(&self, cookie_digest: &[u8]) -> Result<Option<BrowserSession>, StoreError> {
+    pub async fn browser_session(
+        &self,
+        cookie_digest: &[u8],
+        counts: bool,
+    ) -> Result<Option<BrowserSession>, StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;
         let found: Option<(Uuid, DateTime<Utc>, DateTime<Utc>, StoredUser)> = sign_in_sessions::table
@@ -264,7 +268,7 @@ impl Store {
             .await
             .optional()?;
         let Some((id, used_at, created_at, user)) = found else { return Ok(None) };
-        if now - used_at >= TOUCHED_EVERY {
+        if counts && now - used_at >= TOUCHED_EVERY {
             diesel::update(sign_in_sessions::table.find(id))
                 // Of many requests at once, one notes it; and never back in time.
                 .filter(sign_in_sessions::cookie_used_at.le(now - TOUCHED_EVERY))

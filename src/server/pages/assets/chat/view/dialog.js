@@ -3,10 +3,10 @@
 import { h } from '../../dom.js';
 
 /**
- * @param {{title: string, about: string, text: string, yes: string}} question `about` is a name of any language
+ * @param {{title: string, about: string, text: string, yes: string, no?: string}} question `about` is a name of any language
  * @returns {Promise<boolean>} whether the answer was yes
  */
-export function ask({ title, about, text, yes }) {
+export function ask({ title, about, text, yes, no = 'Cancel' }) {
   return new Promise((resolve) => {
     const dialog = h(
       'dialog',
@@ -16,7 +16,7 @@ export function ask({ title, about, text, yes }) {
       h(
         'div',
         { class: 'dialog-actions' },
-        h('button', { type: 'button', class: 'button', onclick: () => dialog.close('') }, 'Cancel'),
+        h('button', { type: 'button', class: 'button', onclick: () => dialog.close('') }, no),
         h('button', { type: 'button', class: 'button danger', onclick: () => dialog.close('yes') }, yes),
       ),
     );

@@ -1,0 +1,165 @@
+// What the page of trainings asks of the service. The API accepts no cookies: on a service that requires authentication the page
+// exchanges the cookie of the sign-in for an access token, which stays in this module.
+
+const BASE = new URL('../../', import.meta.url);
+
+/** A token is replaced so long before it ends, in ms. */
+const EARLY = 60_000;
+
+/** The service refused, or could not be reached. */
+export class ApiError extends Error {
+  /** @param {{status: number, code: string, message?: string, retryAfter?: number}} what `status` is 0 without an answer; `retryAfter` in seconds */
+  constructor({ status, code, message, retryAfter }) {
+    super(message ?? code);
+    this.status = status;
+    this.code = code;
+    this.retryAfter = retryAfter ?? 0;
+  }
+
+  /** Whether the same request may succeed in a moment. */
+  get passes() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+}
+
+/** Access tokens of a signed-in browser. */
+export class PageTokens {
+  #token = null;
+  #until = 0;
+  #asking = null;
+  #active = true;
+
+  /** The user has done something: the sign-in lasts for another hour. */
+  touched() {
+    this.#active = true;
+  }
+
+  /** A token that is good for a while; requests at the same time share one. */
+  async current() {
+    if (this.#token !== null && performance.now() < this.#until) return this.#token;
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = null;
+    });
+    return this.#asking;
+  }
+
+  /** The service has refused this one. */
+  drop(token) {
+    if (token === this.#token) this.#token = null;
+  }
+
+  async #ask() {
+    const active = this.#active;
+    const headers = { 'Content-Type': 'application/json', Accept: 'application/json' };
+    const response = await reach('api/auth/token', { method: 'POST', headers, body: JSON.stringify({ active }) });
+    const { access_token: token, expires_in: seconds } = await response.json();
+    this.#active = false;
+    this.#token = token;
+    this.#until = performance.now() + Math.max(seconds * 1000 - EARLY, 0);
+    return token;
+  }
+}
+
+/** The trainings of one workflow. */
+export class Api {
+  /**
+   * @param {string} workflow its UUID
+   * @param {PageTokens | null} tokens null where the service requires no authentication
+   */
+  constructor(workflow, tokens) {
+    this.tokens = tokens;
+    this.root = `api/workflows/${encodeURIComponent(workflow)}`;
+  }
+
+  /** The runs of the workflow, newest first. */
+  runs({ limit = 30, cursor = null } = {}) {
+    return this.#get(`${this.root}/trainer/runs`, { limit, cursor });
+  }
+
+  record(run) {
+    return this.#get(this.#run(run), {});
+  }
+
+  candidates(run, { limit = 50, cursor = null } = {}) {
+    return this.#get(`${this.#run(run)}/candidates`, { limit, cursor });
+  }
+
+  /** @param {{candidate?: number | null, case?: number | null, split?: string | null, failed?: boolean | null, trace?: boolean, limit?: number, cursor?: string | null}} filter */
+  cases(run, filter) {
+    return this.#get(`${this.#run(run)}/cases`, filter);
+  }
+
+  checkpoints(limit = 200) {
+    return this.#get(`${this.root}/trainer/checkpoints`, { limit });
+  }
+
+  /** @param {'pause' | 'resume' | 'cancel'} what */
+  async control(run, what) {
+    return (await this.#request(`${this.#run(run)}/${what}`, { method: 'POST', headers: JSON_ANSWER })).json();
+  }
+
+  /** Stores a new version with the prompts of a checkpoint. */
+  async use(checkpoint) {
+    const headers = { ...JSON_ANSWER, 'Content-Type': 'application/json' };
+    const response = await this.#request(`${this.root}/versions`, { method: 'POST', headers, body: JSON.stringify({ checkpoint }) });
+    return { created: response.status === 201, ...(await response.json()) };
+  }
+
+  /** @returns {Promise<string>} the report as a page */
+  async report(run) {
+    return (await this.#request(`${this.#run(run)}/report?format=html`, { headers: { Accept: 'text/html' } })).text();
+  }
+
+  /**
+   * The events after one of them.
+   * @param {string | null} after the id of an event
+   * @returns {Promise<Response | null>} null if the run has ended and all events were read
+   */
+  async events(run, after, signal) {
+    const headers = { Accept: 'text/event-stream', ...(after ? { 'Last-Event-ID': after } : {}) };
+    const response = await this.#request(`${this.#run(run)}/events`, { headers, signal });
+    return response.status === 204 ? null : response;
+  }
+
+  #run(run) {
+    return `${this.root}/trainer/runs/${encodeURIComponent(run)}`;
+  }
+
+  async #get(path, query) {
+    const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
+    const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+    return (await this.#request(text ? `${path}?${text}` : path, { headers: JSON_ANSWER })).json();
+  }
+
+  /** A token that has ended meanwhile is replaced once. */
+  async #request(path, init) {
+    if (this.tokens === null) return reach(path, init);
+    for (let attempt = 0; ; attempt += 1) {
+      const token = await this.tokens.current();
+      try {
+        return await reach(path, { ...init, headers: { ...init.headers, Authorization: `Bearer ${token}` } });
+      } catch (failure) {
+        if (attempt > 0 || failure?.status !== 401) throw failure;
+        this.tokens.drop(token);
+      }
+    }
+  }
+}
+
+const JSON_ANSWER = { Accept: 'application/json' };
+
+async function reach(path, init) {
+  let response;
+  try {
+    response = await fetch(new URL(path, BASE), { credentials: 'same-origin', cache: 'no-store', ...init });
+  } catch (failure) {
+    init.signal?.throwIfAborted();
+    throw new ApiError({ status: 0, code: 'network' });
+  }
+  if (response.ok) return response;
+  const answer = await response.json().catch(() => null);
+  const { code = `http.${response.status}`, message, errors } = answer?.detail ?? {};
+  const problem = errors?.[0] ? `${message ?? ''} ${errors[0].pointer}: ${errors[0].message}`.trim() : message;
+  const retryAfter = Number(response.headers.get('Retry-After')) || 0;
+  throw new ApiError({ status: response.status, code, message: problem, retryAfter });
+}

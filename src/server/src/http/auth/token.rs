@@ -1,0 +1,50 @@
+//! The access token of a page: the API accepts no cookies, so a page of ours exchanges the browser's cookie for one.
+
+use actix_web::HttpRequest;
+use actix_web::web::{Json, Payload};
+use auth::sign_in::ACCESS_LIFE;
+use serde_json::{Map, Value};
+use wire::{ErrorCode, FieldError, PageToken, RequestPageToken};
+
+use super::{answer, binding};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::fields::Fields;
+use crate::http::guard::Anyone;
+use crate::http::query::Params;
+use crate::http::{body, session};
+
+/// An access token that names the browser's sign-in and ends with it. There is no refresh token: the page asks again.
+pub(super) async fn create(
+    app: Anyone,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<Json<PageToken>> {
+    let missing = || ApiError::new(ErrorCode::MissingToken);
+    let user = session::still_signed_in(&app, &request).await?.ok_or_else(missing)?;
+    // Browsers send the origin of a page with each POST.
+    if !binding::is_page(&app, &request) {
+        return Err(ApiError::new(ErrorCode::OriginMismatch));
+    }
+    let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
+    let wanted = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
+    if wanted.active {
+        session::signed_in(&app, &request).await?.ok_or_else(missing)?;
+    }
+    let life = ACCESS_LIFE.min(user.ends_at - app.clock().now());
+    Ok(Json(PageToken {
+        access_token: answer::access_token(&app, user.user, user.session, life)?,
+        token_type: "bearer".to_owned(),
+        expires_in: life.num_seconds(),
+        user: answer::record(user.record),
+    }))
+}
+
+fn read(members: &Map<String, Value>) -> Result<RequestPageToken, Vec<FieldError>> {
+    let mut fields = Fields::of(members);
+    fields.require("active");
+    let active = fields.flag("active");
+    match (active, fields.finish()) {
+        (Some(active), problems) if problems.is_empty() => Ok(RequestPageToken { active }),
+        (_, problems) => Err(problems),
+    }
+}
