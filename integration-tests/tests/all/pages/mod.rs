@@ -15,6 +15,7 @@ mod questions;
 mod served;
 mod sign_in;
 mod talking;
+mod training;
 
 use std::time::Duration;
 

@@ -5,6 +5,7 @@ mod codes;
 mod links;
 mod mails;
 mod oidc;
+mod page_token;
 mod refusals;
 mod sessions;
 mod terminal;

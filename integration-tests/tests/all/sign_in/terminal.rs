@@ -51,6 +51,7 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
     let json = ("content-type", "application/json");
     for (method, path) in [
         ("POST", TERMINAL),
+        ("POST", "/api/auth/token"),
         ("POST", "/api/auth/logout"),
         ("POST", "/api/auth/magic/x"),
         ("DELETE", "/api/auth/sessions"),

@@ -209,6 +209,10 @@ async fn runs_candidates_and_cases_are_listed() {
     let step = &one["data"][0]["trace"][0];
     assert_eq!((&step["node"], &step["prompts_read"]), (&json!("sort"), &json!(["rules"])), "{one}");
     assert!(one["next_cursor"].is_string());
+    let of_case = get(&client, &format!("{}/cases?candidate=0&case=3", first.path)).await.value();
+    let of_case: Vec<_> =
+        of_case["data"].as_array().unwrap().iter().map(|case| &case["case_index"]).collect();
+    assert!(!of_case.is_empty() && of_case.iter().all(|index| **index == json!(3)), "{of_case:?}");
     for path in ["/none", "/01890000-0000-7000-8000-000000000001"] {
         assert_eq!(
             get(&client, &format!("{}{path}", runs_of(&workflow.id))).await.refusal(),

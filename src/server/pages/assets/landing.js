@@ -32,12 +32,14 @@ function card(workflow) {
   const { name, handle, description, is_public: isPublic, require_login: asksLogin, latest_version: version } = workflow;
   const published = isPublic ? (asksLogin ? 'Published, with login' : 'Published') : 'Not published';
   const diagram = `api/workflows/${encodeURIComponent(workflow.id)}/versions/${version}/diagram.svg`;
+  const trainings = new URL(`workflows/${encodeURIComponent(workflow.id)}/training`, BASE).href;
   const facts = [
     h('span', {}, published),
     h('code', {}, handle),
     version === null
       ? h('span', {}, 'No version yet')
       : h('a', { href: new URL(diagram, BASE).href, 'aria-label': `Version ${version}, drawn: ${name}` }, `Version ${version}, drawn`),
+    version === null ? null : h('a', { href: trainings, 'aria-label': `Trainings: ${name}` }, 'Trainings'),
   ];
   const chat = h('a', { class: 'button primary', href: new URL(`chat/${workflow.id}`, BASE).href, 'aria-label': `Open the chat ${name}` }, 'Open the chat');
   return h(

@@ -192,7 +192,7 @@ async fn show(base: &str, exit: bool, practice: Option<&Practice>, steps: &mut S
     if let Some(first) = published.first() {
         chat(&session, first, steps).await?;
     }
-    training::train(&session, steps).await?;
+    let training = training::train(&session, steps).await?;
     if exit {
         return Ok(());
     }
@@ -203,7 +203,7 @@ async fn show(base: &str, exit: bool, practice: Option<&Practice>, steps: &mut S
     if practice.is_some() {
         practice::tell(&session.client, &callboard, &address).await?;
     }
-    invite(base, &published, &callboard, &address)
+    invite((base, &training), &published, &callboard, &address)
 }
 
 /// Makes the workflow, or finds the one of an earlier demo; the same graph again is the same version.
@@ -252,8 +252,13 @@ async fn chat(session: &Session, workflow: &WorkflowRecord, steps: &mut Steps) -
     }
 }
 
-/// The addresses to open, each on a line of its own, and what to do next.
-fn invite(base: &str, published: &[WorkflowRecord], callboard: &str, address: &str) -> Result<(), Failure> {
+/// The addresses to open, each on a line of its own, and what to do next. `training`: the path of the training's page.
+fn invite(
+    (base, training): (&str, &str),
+    published: &[WorkflowRecord],
+    callboard: &str,
+    address: &str,
+) -> Result<(), Failure> {
     let paint = Paint::stdout();
     say("\nOpen in a browser:\n")?;
     say(format_args!("{base}/"))?;
@@ -261,6 +266,12 @@ fn invite(base: &str, published: &[WorkflowRecord], callboard: &str, address: &s
         say(format_args!("\n{}: {}", paint.bold(&workflow.name), paint.dim(example.description)))?;
         say(format_args!("chat {}", workflow.share_url.as_deref().unwrap_or_default()))?;
     }
+    say(format_args!(
+        "\n{}: {}",
+        paint.bold("Message sorting"),
+        paint.dim("Its training with the curve, the candidates and the cases.")
+    ))?;
+    say(format_args!("training {base}/{training}"))?;
     say(format_args!(
         "\nOr in another terminal:\n\n  {callboard} chat {}{address}\n  {callboard} workflow list{address}\n\n\
          docs/QUICKSTART.md shows how to create your own workflow in ten minutes.\n\nServing until Ctrl-C.",

@@ -14,8 +14,8 @@ const WORKFLOW: &str = include_str!("../../../../../examples/message-sorting/wor
 const CASES: &str = include_str!("../../../../../examples/message-sorting/cases.csv");
 const EPOCHS: u32 = 3;
 
-/// Trains the prompt, and says how the score rises.
-pub(super) async fn train(session: &Session, steps: &mut Steps) -> Result<(), Failure> {
+/// Trains the prompt, and says how the score rises. Returns the path of the training's page.
+pub(super) async fn train(session: &Session, steps: &mut Steps) -> Result<String, Failure> {
     let (client, paint) = (&session.client, Paint::stdout());
     let failed = |error| session.failed(error);
     ready(client).await.map_err(failed)?;
@@ -43,7 +43,8 @@ pub(super) async fn train(session: &Session, steps: &mut Steps) -> Result<(), Fa
     say(format_args!(
         "  {}",
         paint.dim("To use the new prompt: callboard checkpoint use callboard-demo-sorting <number>")
-    ))
+    ))?;
+    Ok(format!("workflows/{}/training?run={}", run.workflow_id, run.id))
 }
 
 /// Ten signs for a score from 0 to 1.

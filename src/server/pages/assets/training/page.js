@@ -17,6 +17,7 @@ const DRAW_EVERY = 200;
 const SPEAK_EVERY = 2_000;
 /** After a change of state, so long until the record is read, in ms. */
 const RECORD_AFTER = 300;
+const RECORD_RETRY = 2_000;
 
 const page = JSON.parse(document.body.dataset.page);
 const tokens = page.user === null ? null : new PageTokens();
@@ -97,7 +98,8 @@ class RunView {
 
   #happened(event) {
     const part = this.#state.apply(event);
-    if (part === 'record') this.#readSoon();
+    // The record says which checkpoint is the best of all runs.
+    if (part === 'record' || (part === 'checkpoints' && !this.#state.isOver)) this.#readSoon();
     if (event.type === 'training_candidate' || event.type === 'training_epoch_complete') this.#seed();
     if (!this.#state.isOver) announce(event);
     switch (part) {
@@ -130,12 +132,18 @@ class RunView {
   }
 
   #readSoon() {
-    clearTimeout(this.#recordTimer);
-    this.#recordTimer = setTimeout(() => this.#read().catch(fail), RECORD_AFTER);
+    this.#recordTimer ??= setTimeout(() => this.#read().catch((failure) => this.#unread(failure)), RECORD_AFTER);
+  }
+
+  /** Without a connection the record is read when there is one again. */
+  #unread(failure) {
+    if (failure.passes !== true) fail(failure);
+    else setTimeout(() => this.#readSoon(), RECORD_RETRY);
   }
 
   async #read() {
     clearTimeout(this.#recordTimer);
+    this.#recordTimer = null;
     this.#update(await api.record(this.#state.record.id));
   }
 

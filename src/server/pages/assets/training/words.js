@@ -22,7 +22,7 @@ export function money(dollars) {
 export function duration(seconds) {
   if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return '–';
   const whole = Math.round(seconds);
-  if (seconds < 1) return 'under 1 s';
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (whole < 60) return `${whole} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;

@@ -85,3 +85,17 @@ pub(super) fn private(mut page: HttpResponse) -> ApiResult<HttpResponse> {
     page.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(page)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sign_in_page_is_found_from_any_depth() {
+        assert_eq!(login_address("/chat/x"), "../login?return_to=%2Fchat%2Fx");
+        assert_eq!(
+            login_address("/workflows/x/training?run=a/b"),
+            "../../login?return_to=%2Fworkflows%2Fx%2Ftraining%3Frun%3Da%2Fb"
+        );
+    }
+}

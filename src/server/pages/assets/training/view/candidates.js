@@ -24,7 +24,7 @@ export class Candidates {
     this.#earlierPart = h('div', { class: 'earlier', hidden: true }, this.#earlier, this.#more);
     this.element = h(
       'section',
-      { class: 'part', 'aria-labelledby': 'candidates-title' },
+      { class: 'part', id: 'candidates', 'aria-labelledby': 'candidates-title' },
       h('h3', { id: 'candidates-title' }, 'Candidates'),
       this.#recent.element,
       this.#note,

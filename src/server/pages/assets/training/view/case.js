@@ -34,7 +34,7 @@ export function caseRow(api, run, row) {
       'summary',
       {},
       h('span', { class: 'badge', 'data-kind': passed ? 'good' : 'bad' }, passed ? 'Passed' : 'Failed'),
-      h('span', { class: 'entry-name' }, h('bdi', {}, row.case_id)),
+      h('span', { class: 'entry-name' }, 'Case ', h('bdi', {}, row.case_id)),
       h('span', { class: 'entry-facts' }, who, phase, h('span', {}, words.duration(row.duration_ms / 1000))),
       h('span', { class: 'entry-line', dir: 'auto' }, line(row)),
     ),
@@ -111,7 +111,7 @@ function node(node) {
     h('summary', {}, h('code', { dir: 'auto' }, name), h('span', { class: 'quiet' }, ` ${type}${again}, ${words.duration((took ?? 0) / 1000)}`), error ? h('span', { class: 'badge', 'data-kind': 'bad' }, 'Failed') : null),
     content,
   );
-  // A trace may be long: what nobody opens is not drawn.
+  // A trace may be long: a node is drawn when it is opened.
   details.addEventListener(
     'toggle',
     () => {

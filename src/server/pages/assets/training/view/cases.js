@@ -44,7 +44,7 @@ export class Cases {
     filters.addEventListener('change', () => this.#start());
     this.element = h(
       'section',
-      { class: 'part', 'aria-labelledby': 'cases-title' },
+      { class: 'part', id: 'cases', 'aria-labelledby': 'cases-title' },
       h('h3', { id: 'cases-title' }, 'Cases'),
       filters,
       this.#list.element,

@@ -1,4 +1,4 @@
-// A list that new entries are put into while someone may be reading it.
+// A list that grows while a user reads it.
 
 import { h, set, setText } from '../../dom.js';
 import { count } from '../words.js';
@@ -32,7 +32,7 @@ export class GrowingList {
   show(items, { now = false } = {}) {
     this.#items = items;
     const fresh = items.filter((item) => !this.#rows.has(this.#key(item))).length;
-    // Nothing moves under the eyes or the keys of a reader.
+    // New entries do not move what a user reads.
     if (fresh > 0 && !now && this.#isRead()) {
       setText(this.#newer, `Show ${count(fresh)} newer`);
       set(this.#newer, 'hidden', false);

@@ -30,10 +30,10 @@ export class Head {
     this.#onRecord = onRecord;
     const { record } = state;
     this.#buttons = {
-      pause: button('Pause', () => this.#control('pause')),
-      resume: button('Resume', () => this.#control('resume')),
-      cancel: button('Cancel the run', () => this.#cancel()),
-      report: button('Download the report', () => this.#report()),
+      pause: button('pause', 'Pause', () => this.#control('pause')),
+      resume: button('resume', 'Resume', () => this.#control('resume')),
+      cancel: button('cancel', 'Cancel the run', () => this.#cancel()),
+      report: button('report', 'Download the report', () => this.#report()),
     };
     this.#buttons.cancel.classList.add('danger');
     this.element = h(
@@ -66,7 +66,7 @@ export class Head {
     set(this.#hint, 'hidden', this.#hint.textContent === '');
     const may = this.#page.may_execute;
     set(this.#buttons.pause, 'hidden', !may || !['queued', 'running', 'waiting'].includes(status));
-    set(this.#buttons.resume, 'hidden', !may || !['paused', 'waiting'].includes(status));
+    set(this.#buttons.resume, 'hidden', !may || status !== 'paused');
     set(this.#buttons.cancel, 'hidden', !may || !ACTIVE.includes(status));
     set(this.#buttons.report, 'hidden', !isOver);
     set(this.#bar, 'max', Math.max(progress.planned, 1));
@@ -126,8 +126,8 @@ export class Head {
   }
 }
 
-function button(label, onclick) {
-  return h('button', { type: 'button', class: 'button small', hidden: true, onclick }, label);
+function button(name, label, onclick) {
+  return h('button', { type: 'button', class: 'button small', 'data-control': name, hidden: true, onclick }, label);
 }
 
 /** What a run is called on the page. */
