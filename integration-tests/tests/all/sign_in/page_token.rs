@@ -76,5 +76,6 @@ async fn a_page_without_a_user_does_not_prolong_the_sign_in() {
         t.advance(minutes(50));
     }
     let last = post(&used, TOKEN, &json!({"active": true})).await.value();
-    assert_eq!(last["expires_in"], 540, "{last}");
+    // The clock of the test starts within a second.
+    assert!((539..=540).contains(&last["expires_in"].as_u64().unwrap()), "{last}");
 }
