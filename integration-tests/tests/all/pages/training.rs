@@ -197,7 +197,7 @@ async fn members_see_what_their_role_allows_and_others_nothing() {
     browser.until("location.pathname.endsWith('/training')").await;
     assert_eq!(browser.js("return location.search").await, format!("?run={run}"));
     becomes(&browser, "Running").await;
-    browser.until("document.querySelector('#cases .entry, #cases .small').checkVisibility()").await;
+    browser.until("document.querySelector('#cases .entry')").await;
     assert_eq!(browser.text("#account").await, "bob@example.org");
     assert!(browser.texts(".controls button").await.is_empty(), "a viewer has no controls");
     let kept = "return JSON.stringify([{...localStorage}, {...sessionStorage}]) + document.cookie + document.documentElement.outerHTML";

@@ -25,7 +25,7 @@ const PHASES = {
 export function caseRow(api, run, row) {
   const passed = hasPassed(row);
   const who = row.candidate_id === null || row.candidate_id === undefined ? null : h('span', {}, row.candidate_id === 0 ? 'Seed' : `Candidate ${row.candidate_id}`);
-  const phase = row.phase ? h('span', {}, PHASES[row.phase] ?? row.phase) : null;
+  const phase = who !== null && row.phase ? h('span', {}, PHASES[row.phase] ?? row.phase) : null;
   const body = h('div', { class: 'entry-body' }, h('p', { class: 'quiet' }, 'Reading …'));
   const details = h(
     'details',
