@@ -128,6 +128,10 @@ async fn an_ended_training_shows_what_it_has_found_and_a_checkpoint_becomes_a_ve
     browser.until("document.querySelector('#cases .node .text-box')").await;
     let inputs = browser.text("#cases .entry[open] .text-box").await;
     assert!(inputs.contains("window.bad = 1"), "hostile text is text: {inputs}");
+    let missing = browser
+        .js("return document.body.innerText.match(/.*(undefined|NaN|\\[object).*/)?.[0] ?? null")
+        .await;
+    assert_eq!(missing, json!(null), "a value that does not exist is not shown");
 
     let use_it = "document.querySelector('.checkpoint .said').innerText";
     browser.click(".checkpoint .button").await;

@@ -101,14 +101,20 @@ function trace(nodes) {
 }
 
 function node(node) {
-  const { node: name, type, visit, inputs, output, error, duration_ms: took, prompts_read: prompts, llm } = node;
-  const again = visit > 1 ? `, visit ${visit}` : '';
-  const read = Array.isArray(prompts) && prompts.length > 0 ? h('p', { class: 'quiet small' }, `Reads the prompts ${prompts.join(', ')}.`) : null;
+  const { node: name, type, visit, attempt, inputs, output, error, duration_ms: took, prompts_read: prompts, llm } = node;
+  // A trace need not have all of these.
+  const facts = [
+    type,
+    visit > 1 ? `visit ${visit}` : null,
+    attempt > 1 ? `attempt ${attempt}` : null,
+    typeof took === 'number' ? words.duration(took / 1000) : null,
+  ].filter((fact) => fact);
+  const read = Array.isArray(prompts) && prompts.length > 0 ? h('p', { class: 'quiet small' }, `Reads the ${prompts.length === 1 ? 'prompt' : 'prompts'} ${prompts.join(', ')}.`) : null;
   const content = h('div', { class: 'entry-body' });
   const details = h(
     'details',
     { class: 'node' },
-    h('summary', {}, h('code', { dir: 'auto' }, name), h('span', { class: 'quiet' }, ` ${type}${again}, ${words.duration((took ?? 0) / 1000)}`), error ? h('span', { class: 'badge', 'data-kind': 'bad' }, 'Failed') : null),
+    h('summary', {}, h('code', { dir: 'auto' }, name), h('span', { class: 'quiet' }, facts.length > 0 ? ` ${facts.join(', ')}` : ''), error ? h('span', { class: 'badge', 'data-kind': 'bad' }, 'Failed') : null),
     content,
   );
   // A trace may be long: a node is drawn when it is opened.
