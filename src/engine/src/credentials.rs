@@ -78,7 +78,7 @@ pub(crate) struct Hole {
 
 impl Hole {
     /// What stands there until the call.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("[[{}]]", self.name)
     }
 }

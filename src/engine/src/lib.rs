@@ -16,6 +16,7 @@ mod effects;
 mod error;
 mod execute;
 pub mod fenced;
+mod functions;
 mod graph;
 mod limits;
 mod mcp;
@@ -42,6 +43,7 @@ pub use execute::{
     Activity, AskingStep, Effect, FilledInput, Idle, Life, Patch, Plan, PromptUse, RecordedStep, RunInfo,
     RunInput, execute, ports, refill,
 };
+pub use functions::{Function, modules_named};
 pub use graph::fields::Fields;
 pub use graph::parse::parse;
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};

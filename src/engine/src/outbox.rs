@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kernel::Clock;
-use net::{Limits, Method, Request};
+use net::{Limits, Method, Request, Response};
 use ring::hmac::{HMAC_SHA256, Key, sign};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use wire::ErrorCode;
 pub use crate::execute::{Delivery, Mail};
 
 use crate::NodeError;
-use crate::credentials::read_input;
+use crate::credentials::{Hole, read_input};
 use crate::execute::ports::{Credentials, Outbound};
 use crate::outbound;
 use crate::redact::Redactor;
@@ -53,8 +53,8 @@ pub async fn deliver(
     clock: &dyn Clock,
 ) -> Result<u16, Undelivered> {
     let redactor = Redactor::default();
-    let sent = send(id, request, credentials, outbound, clock, &redactor).await;
-    sent.map_err(|error| {
+    let sent = send(id, request, (credentials, outbound, clock), &LIMITS, &redactor).await;
+    sent.map(|answer| answer.status().as_u16()).map_err(|error| {
         let error = redactor.error(error);
         // A user may create the credential, or an operator may restore the key.
         let later = matches!(error.code, ErrorCode::CredentialMissing | ErrorCode::VaultKeyMissing);
@@ -66,14 +66,57 @@ pub async fn deliver(
     })
 }
 
-async fn send(
-    id: Uuid,
-    request: Value,
+/// A request to a service that answers with JSON.
+#[derive(Debug, Clone, Copy)]
+pub struct SignedPost<'a> {
+    /// The same for each attempt to ask the same, and for nothing else.
+    pub key: &'a str,
+    /// Where to.
+    pub url: &'a str,
+    /// The name of the secret that signs, in the vault.
+    pub credential: &'a str,
+    /// Bytes of the longest answer.
+    pub most: u64,
+    /// How long it may take until the end of the answer.
+    pub limit: Duration,
+}
+
+/// Posts JSON that is signed as the node `webhook_send` signs, and returns the JSON of the answer, without the secret.
+///
+/// # Errors
+/// [`NodeError`], without the secret: it is not there, the address is refused, or the answer is an error, too large, too late or not JSON.
+pub async fn post_signed(
+    post: SignedPost<'_>,
+    json: Value,
     credentials: &dyn Credentials,
     client: &Outbound,
     clock: &dyn Clock,
+) -> Result<Value, NodeError> {
+    let SignedPost { key, url, credential, most, limit } = post;
+    let secret = Hole { pointer: "/secret".to_owned(), at: 0, name: credential.to_owned() };
+    let fields = json!({"url": url, "json": json, "secret": secret.text()});
+    let Delivery { id, request } = Delivery::new(key, json!({"fields": fields, "secrets": [secret]}));
+    let limits = Limits { head: limit, total: Some(limit), idle: limit, body_bytes: most, ..LIMITS };
+    let redactor = Redactor::default();
+    let answered = async {
+        let answer = send(id, request, (credentials, client, clock), &limits, &redactor).await?;
+        let place = answer.place().to_owned();
+        let bytes = answer.bytes().await.map_err(|error| outbound::fault(&error))?;
+        serde_json::from_slice(&bytes)
+            .map_err(|error| NodeError::failed(format!("the answer of {place} is not JSON: {error}")))
+    };
+    let answered: Result<Value, NodeError> = answered.await;
+    answered.map(|answer| redactor.known().value(answer)).map_err(|error| redactor.error(error))
+}
+
+/// Sends what waits, and returns an answer that does not say no.
+async fn send(
+    id: Uuid,
+    request: Value,
+    (credentials, client, clock): (&dyn Credentials, &Outbound, &dyn Clock),
+    limits: &Limits,
     redactor: &Redactor,
-) -> Result<u16, NodeError> {
+) -> Result<Response, NodeError> {
     let (fields, holes) = read_input(request)?;
     let fields = outbound::revealed(fields, holes, credentials, redactor).await?;
     let (kind, body) = match (fields.get("json"), fields.text("body")) {
@@ -105,10 +148,9 @@ async fn send(
         request = outbound::header(request, "X-Timestamp", &timestamp)?;
         request = outbound::header(request, "X-Signature", &format!("sha256={signature}"))?;
     }
-    let answer = client.send(request.body(body), &LIMITS).await.map_err(|error| outbound::fault(&error))?;
-    let status = answer.status();
-    if status.is_success() {
-        return Ok(status.as_u16());
+    let answer = client.send(request.body(body), limits).await.map_err(|error| outbound::fault(&error))?;
+    if answer.status().is_success() {
+        return Ok(answer);
     }
     Err(outbound::refused(answer, clock, redactor).await)
 }

@@ -25,6 +25,8 @@ pub(crate) fn models_of_evaluators(evaluators: &Value) -> BTreeSet<String> {
 fn collect(value: &Value, config: &Map<String, Value>, found: &mut BTreeSet<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, config, found)),
+        // Such a config is not for us.
+        Value::Object(fields) if is_foreign(fields) => {}
         Value::Object(fields) => {
             let model = fields.get("model").filter(|model| model.is_string());
             let model = model.map(|model| configured(model, config));
@@ -36,6 +38,11 @@ fn collect(value: &Value, config: &Map<String, Value>, found: &mut BTreeSet<Stri
         }
         _ => {}
     }
+}
+
+/// Whether an entry is an evaluator that is not a built-in one.
+fn is_foreign(fields: &Map<String, Value>) -> bool {
+    fields.get("entrypoint").and_then(Value::as_str).is_some_and(|name| !name.starts_with("builtin:"))
 }
 
 /// Notes models without a known price: a limit of the cost would not hold. `at`: of `max_cost`.
@@ -67,6 +74,8 @@ mod tests {
         assert_eq!(found.into_iter().collect::<Vec<_>>(), ["openai/a", "openai/b", "openai/c", "openai/d"]);
         let evaluators = json!([{"id": "a", "config": {"evaluators": [{"config": {"model": "openai/e"}}]}}]);
         assert!(models_of_evaluators(&evaluators).contains("openai/e"));
+        let own = json!([{"id": "a", "entrypoint": "metrics:score", "config": {"model": "a lamp"}}]);
+        assert!(models_of_evaluators(&own).is_empty());
     }
 
     #[test]

@@ -63,6 +63,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "schema",
             "search",
             "execute",
+            "functions",
             "cut",
             "outbound",
             "document",

@@ -66,6 +66,7 @@ impl ActorLab<'_> {
                 let plan = &session.version.plan;
                 let run = run_case((plan, config), case, &session.case_settings, &scope, ports).await;
                 let bench = CaseBench {
+                    plan,
                     calls: &session.calls,
                     settings: &session.case_settings,
                     ports,

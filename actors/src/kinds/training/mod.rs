@@ -9,6 +9,7 @@ mod halt;
 mod kind;
 mod lab;
 mod limits;
+mod outside;
 mod prepare;
 mod progress;
 mod publish;

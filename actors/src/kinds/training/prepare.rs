@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use engine::{digest, references, runnable_config};
+use engine::{NodeError, digest, references, runnable_config};
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value, json};
 use store::{NewCase, StoreError, StoredCheckpoint, WorkflowRef};
+use training::evaluators::check_workflows;
 use training::request::{
     DatasetSource, Optimizer, OptimizerName, Resume, RunSettings, Workload, read_evaluation, read_training,
 };
@@ -19,6 +20,7 @@ use wire::{FieldError, SplitRecord, TrainingKind, TrainingNotice, TrainingPlan};
 
 use super::decided::Decided;
 use super::limits::{check_available, check_sizes};
+use super::outside;
 use crate::plans::LoadedVersion;
 use crate::run::{RunPorts, overlaid};
 use crate::text::stored_json;
@@ -50,6 +52,9 @@ pub enum Refused {
     /// The database did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The code of the graph cannot be checked now.
+    #[error("the code of the graph cannot be checked now")]
+    Code(NodeError),
 }
 
 /// A run that can be started.
@@ -145,6 +150,9 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     named.extend(read.workload.evaluators.iter().flat_map(training::evaluators::Evaluator::workflows));
     let versions = VersionsOf { ports, workspace: wanted.workspace };
     let resolution = resolve(named, &versions, &mut problems).await?;
+    let evaluators = &read.workload.evaluators;
+    check_workflows(evaluators, &resolution, &mut problems);
+    outside::check(ports, (wanted.workspace, &wanted.version.plan), evaluators, &mut problems).await?;
     let start = Start {
         graph: &graph,
         graph_at,
@@ -166,6 +174,7 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
         return Err(Refused::Invalid(problems));
     }
     let evaluators = wanted.request.get("evaluators").cloned().unwrap_or_default();
+    let judges = outside::judges_digest(evaluators, &read.workload.evaluators, &wanted.version.plan);
     Ok(Prepared {
         workspace: wanted.workspace,
         version: wanted.version,
@@ -175,7 +184,7 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
         decided,
         fingerprint: fingerprint(&stored),
         cases: stored,
-        judges: digest(&evaluators).map(|digest| digest.to_vec()).unwrap_or_default(),
+        judges,
     })
 }
 

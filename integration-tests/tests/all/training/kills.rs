@@ -20,28 +20,28 @@ use crate::crash::service::Service;
 const RESUMED: Duration = Duration::from_secs(15);
 
 /// A fresh folder for logs, so that a failure can be examined.
-fn folder(name: &str) -> PathBuf {
+pub(super) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("training-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-fn number(variable: &str, otherwise: u64) -> u64 {
+pub(super) fn number(variable: &str, otherwise: u64) -> u64 {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")),
         Err(_) => otherwise,
     }
 }
 
-fn random_number(random: &dyn Random) -> u64 {
+pub(super) fn random_number(random: &dyn Random) -> u64 {
     let mut bytes = [0; 8];
     random.fill(&mut bytes).unwrap();
     u64::from_le_bytes(bytes)
 }
 
 /// Starts the process, and waits until it is ready. A client without the connections of before.
-async fn started(service: &mut Service) -> Client {
+pub(super) async fn started(service: &mut Service) -> Client {
     service.start();
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     until("the service is ready", async || client.ready().await.is_ok_and(|answer| answer.status == 200))
@@ -50,17 +50,21 @@ async fn started(service: &mut Service) -> Client {
 }
 
 async fn workflow(client: &Client, model: &str) -> String {
+    workflow_of(client, sorting(model)).await
+}
+
+/// A workflow with this graph and the trainable prompt `rules`.
+pub(super) async fn workflow_of(client: &Client, graph: Value) -> String {
     let new = CreateWorkflow { name: "sort".into(), handle: None, description: None, tags: Vec::new() };
     let workflow = client.create_workflow(&new).await.unwrap().id;
     let config = prompts(SEED).as_object().cloned();
-    let version =
-        CreateVersion { graph: sorting(model), runnable_config: config, metadata: None, notes: None };
+    let version = CreateVersion { graph, runnable_config: config, metadata: None, notes: None };
     client.save_version(&workflow, &version).await.unwrap();
     workflow
 }
 
 /// How often this text is in the events of a run.
-async fn told(database: &TestDatabase, run: &Run, text: &str) -> usize {
+pub(super) async fn told(database: &TestDatabase, run: &Run, text: &str) -> usize {
     let frames = format!(
         "SELECT coalesce(string_agg(frames, '' ORDER BY first_seq), '') FROM stream_events_kept WHERE stream_id = '{}'",
         run.id
@@ -69,7 +73,7 @@ async fn told(database: &TestDatabase, run: &Run, text: &str) -> usize {
 }
 
 /// Waits until a process that was killed has told that it resumes the run, unless the run has ended.
-async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
+pub(super) async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     until("the run is resumed", async || {
@@ -82,7 +86,7 @@ async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
 }
 
 /// Asserts that a run that was killed has found and told the same as one that was not.
-async fn assert_undisturbed(database: &TestDatabase, run: &Run, undisturbed: &[Value]) {
+pub(super) async fn assert_undisturbed(database: &TestDatabase, run: &Run, undisturbed: &[Value]) {
     // The numbers of the events have no gaps.
     let events = run.events().await;
     only(&events, "training_started");

@@ -70,6 +70,7 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
         reads_action,
         prompts_named,
         credentials,
+        modules: Arc::clone(&check.modules),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sandbox::Modules;
 use serde_json::{Map, Value};
 use wire::FieldError;
 
@@ -25,6 +26,8 @@ pub struct Plan {
     pub(crate) prompts_named: Vec<PromptUse>,
     /// Names of the secrets that its nodes use.
     pub(crate) credentials: Vec<String>,
+    /// The graph's code, by name.
+    pub(crate) modules: Arc<Modules>,
 }
 
 /// A template that reads a prompt of the config.

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use minijinja::Value as View;
-use sandbox::{Entry, Language, Limits, Modules, SandboxError};
+use sandbox::{Entry, Language, Limits, Modules};
 use serde_json::{Value, json};
-use wire::{ErrorCode, FieldError};
+use wire::FieldError;
 
 use crate::NodeError;
 use crate::check::Check;
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
+use crate::functions::fault;
 use crate::graph::NodeSpec;
 use crate::graph::fields::{Fields, listed, nearest};
 use crate::graph::modules;
@@ -145,7 +146,7 @@ impl Node for Code {
             args: input,
             limits: self.limits,
         };
-        let outcome = call.sandbox().call(wanted).await.map_err(error)?;
+        let outcome = call.sandbox().call(wanted).await.map_err(fault)?;
         if !outcome.logs.is_empty() {
             tracing::debug!(node = call.path(), printed = outcome.logs, "code has printed");
         }
@@ -160,20 +161,4 @@ impl Node for Code {
     fn timeout(&self) -> Option<Duration> {
         Some(self.limits.time)
     }
-}
-
-fn error(error: SandboxError) -> NodeError {
-    let code = match &error {
-        SandboxError::Failed { .. } => ErrorCode::CodeFailed,
-        SandboxError::Timeout(_) => ErrorCode::CodeTimeout,
-        SandboxError::Memory(_) => ErrorCode::CodeMemory,
-        SandboxError::OutputTooLarge(_) => ErrorCode::CodeOutputTooLarge,
-        SandboxError::Crashed => ErrorCode::CodeCrashed,
-        SandboxError::Busy { .. } | SandboxError::QueueFull { .. } => ErrorCode::CodeBusy,
-        // What exactly is in the log: it names the machine's own paths.
-        SandboxError::Unavailable(_) => {
-            return NodeError::retryable(ErrorCode::CodeUnavailable, ErrorCode::CodeUnavailable.message());
-        }
-    };
-    NodeError { retryable: code.retry_may_help(), ..NodeError::new(code, error.to_string()) }
 }

@@ -4,15 +4,16 @@ use async_trait::async_trait;
 use engine::Plan;
 use serde_json::{Map, Value};
 
+use super::asking::{FunctionName, PostTarget};
 use crate::calls::Role;
 
-/// Executes graphs for evaluators.
+/// Executes what evaluators need: graphs, functions, requests.
 #[async_trait]
 pub trait Bench: Send + Sync {
     /// The model that judges unless an evaluator names one, as fields of a node: `model`, `base_url`, `api_key`. Empty if there is none.
     fn model(&self) -> &Map<String, Value>;
 
-    /// The output of a graph with these inputs. `sample`: the number of the execution among those of one verdict, from 0.
+    /// The output of a graph with these inputs, or the answer of a function or a service to them. `sample`: the number of the execution among those of one verdict, from 0.
     ///
     /// # Errors
     /// [`BenchError`] if there is no output.
@@ -31,6 +32,10 @@ pub enum Executed<'a> {
     Own(&'a Plan, Role),
     /// The workflow with this handle or id.
     Workflow(&'a str),
+    /// A function of the graph that is evaluated.
+    Function(&'a FunctionName),
+    /// Another service.
+    Post(&'a PostTarget),
 }
 
 /// An evaluator has no verdict.
@@ -59,6 +64,6 @@ impl Bench for NoBench {
     }
 
     async fn execute(&self, _: Executed<'_>, _: Map<String, Value>, _: u32) -> Result<Value, BenchError> {
-        Err(BenchError::Failed("the evaluator needs a model".to_owned()))
+        Err(BenchError::Failed("the evaluator needs more than the result of the case".to_owned()))
     }
 }

@@ -4,7 +4,9 @@ use engine::Reference;
 use serde_json::{Map, Value};
 use wire::{FieldError, nearest};
 
-use super::asking::{Checklist, Cosine, Pairwise, Rubric, WorkflowJudge};
+use super::asking::{
+    Checklist, Cosine, FunctionJudge, FunctionName, Pairwise, PostJudge, Rubric, WorkflowJudge,
+};
 use super::combine::{Combined, Rule};
 use super::config::Config;
 use super::json;
@@ -222,9 +224,10 @@ pub const BUILTINS: &[BuiltinType] = &[
     },
 ];
 
-/// Prefixes of a built-in evaluator and of the handle of a workflow.
+/// Prefixes of a built-in evaluator, of the handle of a workflow and of the name of a credential.
 const PREFIX: &str = "builtin:";
 const WORKFLOW: &str = "workflow:";
+const HTTP: &str = "http:";
 
 /// Reads an evaluator by its entrypoint. `at`: pointers to its entrypoint and its config.
 pub(super) fn read(
@@ -234,10 +237,22 @@ pub(super) fn read(
     problems: &mut Vec<FieldError>,
     depth: u32,
 ) -> Option<Judging> {
-    if let Some(workflow) = entrypoint.strip_prefix(WORKFLOW).filter(|workflow| !workflow.is_empty()) {
+    let none = Value::Object(Map::new());
+    let config = config.unwrap_or(&none);
+    let named = |prefix: &str| entrypoint.strip_prefix(prefix).filter(|name| !name.is_empty());
+    if let Some(workflow) = named(WORKFLOW) {
         let reference = Reference { pointer: at.0, workflow: workflow.to_owned(), version: None };
-        let config = config.cloned().unwrap_or_default();
-        return Some(Judging::Asking(Box::new(WorkflowJudge { reference, config })));
+        return Some(Judging::Asking(Box::new(WorkflowJudge { reference, config: config.clone() })));
+    }
+    if let Some(credential) = named(HTTP) {
+        return Some(Judging::Asking(Box::new(PostJudge::read(credential, config, at, problems)?)));
+    }
+    if !entrypoint.starts_with(PREFIX)
+        && let Some(name) = FunctionName::read(entrypoint, &at.0)
+    {
+        // Its members are for the function alone.
+        Config::of(at.1, config, problems)?;
+        return Some(Judging::Asking(Box::new(FunctionJudge { name, config: config.clone() })));
     }
     let name = entrypoint.strip_prefix(PREFIX).unwrap_or(entrypoint);
     let Some(found) = BUILTINS.iter().find(|known| known.name == name && entrypoint.starts_with(PREFIX))
@@ -245,9 +260,8 @@ pub(super) fn read(
         problems.push(unknown(entrypoint, name, at.0));
         return None;
     };
-    let none = Value::Object(Map::new());
     let before = problems.len();
-    let mut config = Config::of(at.1, config.unwrap_or(&none), problems)?;
+    let mut config = Config::of(at.1, config, problems)?;
     let judging = match found.read {
         Read::Pure(read) => read(&mut config).map(Judging::Pure),
         Read::Asking(read) => read(&mut config).map(Judging::Asking),
@@ -260,14 +274,20 @@ pub(super) fn read(
 }
 
 fn unknown(entrypoint: &str, name: &str, at: String) -> FieldError {
-    let known = || BUILTINS.iter().map(|known| known.name);
-    let message = format!(
-        "'{entrypoint}' is not known; it may be workflow:<handle>, or {PREFIX} and one of {}",
-        known().collect::<Vec<_>>().join(", ")
-    );
+    let message = format!("'{entrypoint}' is not known; {}", known_evaluators(&[]));
     let problem = FieldError::new(at, "evaluator_not_found", message);
-    match nearest(name, known()) {
+    match nearest(name, BUILTINS.iter().map(|known| known.name)) {
         Some(near) => problem.suggest(format!("did you mean '{PREFIX}{near}'?")),
         None => problem,
     }
+}
+
+/// What an entrypoint may be. `functions`: entrypoints of the functions of the graph, if they are known.
+pub(super) fn known_evaluators(functions: &[String]) -> String {
+    let builtins: Vec<&str> = BUILTINS.iter().map(|known| known.name).collect();
+    let functions = if functions.is_empty() { String::new() } else { format!(" ({})", functions.join(", ")) };
+    format!(
+        "it may be {PREFIX} and one of {}; <module>:<function> of the graph{functions}; {WORKFLOW}<handle>; or {HTTP}<credential>",
+        builtins.join(", ")
+    )
 }

@@ -1,9 +1,10 @@
-//! The evaluators of a request by what they need: nothing, a model or a workflow, or other evaluators.
+//! The evaluators of a request by what they need: nothing, something outside of this package, or other evaluators.
 
 use async_trait::async_trait;
 use engine::Reference;
 use serde_json::{Map, Value};
 
+use super::asking::{FunctionName, PostTarget};
 use super::bench::{Bench, BenchError, Executed};
 use super::combine::Combined;
 use super::subject::Subject;
@@ -47,7 +48,7 @@ impl Ask<'_> {
     }
 }
 
-/// Judges the result of a case with a model or with another workflow.
+/// Judges the result of a case with a model, another workflow, a function or another service.
 #[async_trait]
 pub(super) trait Asking: Send + Sync {
     /// As [`Judge::judge`].
@@ -66,6 +67,21 @@ pub(super) trait Asking: Send + Sync {
 
     /// The workflow that it executes.
     fn workflow(&self) -> Option<&Reference> {
+        None
+    }
+
+    /// Whether it may ask a model, so that two verdicts about the same may differ.
+    fn asks_model(&self) -> bool {
+        true
+    }
+
+    /// The function that it calls.
+    fn function(&self) -> Option<&FunctionName> {
+        None
+    }
+
+    /// The service that it asks.
+    fn post(&self) -> Option<&PostTarget> {
         None
     }
 }
@@ -97,7 +113,7 @@ impl Judging {
         }
     }
 
-    /// Those that ask a model or a workflow.
+    /// Those that need something outside of this package.
     pub(super) fn asking(&self) -> Vec<&dyn Asking> {
         match self {
             Self::Pure(_) => Vec::new(),

@@ -14,6 +14,7 @@ mod subject;
 mod text;
 mod verdict;
 
+pub use asking::{FunctionName, PostTarget, check_functions, check_workflows};
 pub use bench::{Bench, BenchError, Executed, NoBench};
 pub use builtin::{BUILTINS, BuiltinType};
 pub use request::{Evaluator, EvaluatorRole, read_evaluators};

@@ -4,6 +4,7 @@ use engine::Reference;
 use serde_json::{Map, Value};
 use wire::FieldError;
 
+use super::asking::{FunctionName, PostTarget};
 use super::bench::{Bench, BenchError};
 use super::builtin;
 use super::config::{Config, POSITIVE};
@@ -67,10 +68,28 @@ impl Evaluator {
         }
     }
 
-    /// Whether its verdict needs more than the result of the case: a model, or another workflow.
+    /// Whether its verdict needs more than the result of the case: a model, another workflow, a function or a service.
     #[must_use]
     pub fn needs_bench(&self) -> bool {
         !self.judging.asking().is_empty()
+    }
+
+    /// Whether it may ask a model, itself or in another workflow.
+    #[must_use]
+    pub fn asks_model(&self) -> bool {
+        self.judging.asking().into_iter().any(|asking| asking.asks_model())
+    }
+
+    /// The functions of the graph that it calls.
+    #[must_use]
+    pub fn functions(&self) -> Vec<FunctionName> {
+        self.judging.asking().into_iter().filter_map(|asking| asking.function().cloned()).collect()
+    }
+
+    /// The services that it asks.
+    #[must_use]
+    pub fn posts(&self) -> Vec<PostTarget> {
+        self.judging.asking().into_iter().filter_map(|asking| asking.post().cloned()).collect()
     }
 
     /// The calls of one verdict, failed ones aside.

@@ -42,8 +42,8 @@ impl Subject<'_> {
         &self.case.expected_output
     }
 
-    /// Everything, as an evaluator outside of this package receives it.
-    pub(super) fn context(&self) -> Map<String, Value> {
+    /// Everything, as an evaluator outside of this package receives it; `config`: that of the evaluator.
+    pub(super) fn context(&self, config: &Value) -> Map<String, Value> {
         let Self { case, output, text, split, epoch, measured, trace } = self;
         let context = json!({
             "inputs": case.inputs,
@@ -55,9 +55,11 @@ impl Subject<'_> {
             "case": {"id": case.id, "index": case.index, "split": split, "epoch": epoch},
             "trace": trace,
             "usage": {"cost_usd": measured.cost},
+            "config": config,
         });
         if let Value::Object(context) = context { context } else { Map::new() }
     }
+
     /// The output as JSON: a text that is JSON counts as what it says.
     pub(super) fn json(&self) -> Result<Value, String> {
         match self.output {

@@ -155,7 +155,7 @@ impl<'a> Search<'a> {
         let problem = self.problem;
         let mut is_perfect = true;
         let mut samples = self.board.samples(0, places);
-        if problem.evaluators.iter().any(Evaluator::needs_bench) {
+        if problem.evaluators.iter().any(Evaluator::asks_model) {
             // The samples of the final come before.
             let mut again = Board::new(problem, problem.optimizer.settings.repeats.saturating_mul(2));
             let round = self.round(Phase::Headroom);

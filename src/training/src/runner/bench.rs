@@ -1,23 +1,36 @@
-//! Executes the graphs of evaluators for a case, as cases are executed: same time, same budget, same journal of calls.
+//! Executes what evaluators need for a case. Their graphs are executed as cases are: same time, same budget, same journal of calls.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use engine::outbox::{SignedPost, post_signed};
 use engine::ports::Ports;
+use engine::{NodeError, Plan};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use wire::ErrorCode;
 
 use super::{CaseError, CaseSettings, run_case};
 use crate::calls::{Calls, Role, Spent};
 use crate::case::Case;
-use crate::evaluators::{Bench, BenchError, Executed};
+use crate::evaluators::{Bench, BenchError, Executed, FunctionName, PostTarget};
 
 /// How long an evaluator may take for a case, without the time in which its calls wait.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How long a function may run for one verdict, and bytes of its result.
+const FUNCTION: (Duration, usize) = (Duration::from_secs(2), 64 << 10);
+/// How often a function is called while no worker is free, and how long after one another: it is not the function's fault.
+const BUSY_CALLS: u32 = 20;
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
+/// How long a service may take for one verdict, and bytes of its answer.
+const POST_LIMIT: Duration = Duration::from_secs(30);
+const LONGEST_ANSWER: u64 = 1 << 20;
 
 /// The evaluators of one sample of a case.
 pub struct CaseBench<'a> {
+    /// The graph that is evaluated.
+    pub plan: &'a Plan,
     /// The calls of the run.
     pub calls: &'a Calls,
     /// What the cases of the run have in common.
@@ -50,6 +63,8 @@ impl Bench for CaseBench<'_> {
         sample: u32,
     ) -> Result<Value, BenchError> {
         let (resolved, role) = match graph {
+            Executed::Function(name) => return self.call(name, inputs).await,
+            Executed::Post(target) => return self.post(target, inputs).await,
             Executed::Own(_, role) => (None, role),
             Executed::Workflow(workflow) => {
                 let found = self.ports.workflows.find(workflow, None).await;
@@ -60,7 +75,7 @@ impl Bench for CaseBench<'_> {
         let (plan, config) = match (&graph, &resolved) {
             (Executed::Own(plan, _), _) => (*plan, &empty),
             (Executed::Workflow(_), Some(found)) => (&*found.plan, &*found.config),
-            (Executed::Workflow(_), None) => return Err("the workflow was not found".to_owned().into()),
+            _ => return Err("the workflow was not found".to_owned().into()),
         };
         let sample = self.sample.saturating_mul(SAMPLES).saturating_add(sample);
         let scope = self.calls.scope(role, sample, self.name.to_owned()).counted_in(self.spent);
@@ -80,5 +95,31 @@ impl Bench for CaseBench<'_> {
             Some(CaseError::Timeout) => Err(format!("it took longer than {} s", LIMIT.as_secs()).into()),
             Some(error) => Err(error.message().into()),
         }
+    }
+}
+
+impl CaseBench<'_> {
+    /// The result of a function of the graph.
+    async fn call(&self, name: &FunctionName, context: Map<String, Value>) -> Result<Value, BenchError> {
+        let failed = |error: NodeError| BenchError::Failed(error.message);
+        let function = self.plan.function(&name.module, &name.function).map_err(failed)?;
+        let context = Value::Object(context);
+        for _ in 1..BUSY_CALLS {
+            match function.call(context.clone(), FUNCTION, self.ports.sandbox).await {
+                Err(error) if error.code == ErrorCode::CodeBusy => self.ports.clock.sleep(BUSY_PAUSE).await,
+                called => return called.map_err(failed),
+            }
+        }
+        function.call(context, FUNCTION, self.ports.sandbox).await.map_err(failed)
+    }
+
+    /// The answer of a service. It receives the same key again if the verdict is asked for once more.
+    async fn post(&self, target: &PostTarget, context: Map<String, Value>) -> Result<Value, BenchError> {
+        let PostTarget { pointer, credential, url, .. } = target;
+        let key = format!("{}-{}-{}-{pointer}", self.settings.run, self.name, self.sample);
+        let post = SignedPost { key: &key, url, credential, most: LONGEST_ANSWER, limit: POST_LIMIT };
+        let Ports { credentials, outbound, clock, .. } = self.ports;
+        let answered = post_signed(post, Value::Object(context), credentials, outbound, clock).await;
+        answered.map_err(|error| BenchError::Failed(error.message))
     }
 }

@@ -317,7 +317,6 @@ fn bad_evaluators_are_named() {
         (json!([1]), &["/0 type"]),
         (one(json!({})), &["/0/id required", "/0/entrypoint required"]),
         (one(json!({"id": "a", "entrypoint": "builtin:exact"})), &["/0/entrypoint evaluator_not_found"]),
-        (one(json!({"id": "a", "entrypoint": "os:system"})), &["/0/entrypoint evaluator_not_found"]),
         (one(json!({"id": "a", "entrypoint": "exact_match"})), &["/0/entrypoint evaluator_not_found"]),
         (one(json!({"id": "a", "entrypoint": "builtin:regex"})), &["/0/config/pattern required"]),
         (

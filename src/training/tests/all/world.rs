@@ -180,10 +180,12 @@ impl World {
         ran: &CaseRun,
     ) -> Option<Vec<Verdict>> {
         let model = Map::from_iter([("model".to_owned(), json!("test/judge"))]);
+        let plan = &plan(&[llm("ask", "")], "");
         self.with_ports(async |ports| {
             let (calls, settings, model) = (&self.calls, &self.settings, &model);
             let spent = Arc::default();
-            let bench = CaseBench { calls, settings, ports, sample: 0, name: "0-0", model, spent: &spent };
+            let bench =
+                CaseBench { plan, calls, settings, ports, sample: 0, name: "0-0", model, spent: &spent };
             judge(evaluators, case, ran, CaseContext::default(), &bench).await
         })
         .await

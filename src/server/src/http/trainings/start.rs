@@ -146,6 +146,7 @@ async fn prepare<S: Asked>(
     caller.app().trainings().prepare(wanted).await.map_err(|refused| match refused {
         Refused::Invalid(problems) => ApiError::problems(ErrorCode::InvalidRequest, problems),
         Refused::Store(error) => error.into(),
+        Refused::Code(error) => ApiError::new(ErrorCode::CodeUnavailable).with_cause(error),
     })
 }
 

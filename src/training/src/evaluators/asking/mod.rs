@@ -1,10 +1,12 @@
-//! Evaluators that ask a model. Their graphs are those of any workflow, so every call has its seed, its budget and its place
-//! in the journal.
+//! Evaluators that ask a model, another workflow, a function or another service. Graphs that ask a model are those of any workflow, so
+//! every call has its seed, its budget and its place in the journal.
 
 mod checklist;
 mod cosine;
+mod function;
 mod judge_graph;
 mod pairwise;
+mod post;
 mod rubric;
 mod workflow;
 
@@ -16,9 +18,14 @@ use wire::is_credential_name;
 
 pub(super) use checklist::Checklist;
 pub(super) use cosine::Cosine;
+pub(super) use function::FunctionJudge;
+pub use function::{FunctionName, check_functions};
 pub(super) use pairwise::Pairwise;
+pub(super) use post::PostJudge;
+pub use post::PostTarget;
 pub(super) use rubric::Rubric;
 pub(super) use workflow::WorkflowJudge;
+pub use workflow::check_workflows;
 
 use super::bench::BenchError;
 use super::config::Config;

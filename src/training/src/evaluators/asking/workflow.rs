@@ -3,13 +3,34 @@
 use async_trait::async_trait;
 use engine::Reference;
 use serde_json::{Map, Value};
+use wire::FieldError;
 
 use crate::estimate::{CallRange, calls_of_graph};
+use crate::evaluators::Evaluator;
 use crate::evaluators::bench::{BenchError, Executed};
+use crate::evaluators::builtin::known_evaluators;
 use crate::evaluators::judge::{Ask, Asking};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::{Verdict, normalized};
 use crate::pins::Resolution;
+
+/// Notes workflows that judge and are not there; what [`resolve`](crate::resolve) has noted of these alone is replaced.
+pub fn check_workflows(evaluators: &[Evaluator], resolution: &Resolution, problems: &mut Vec<FieldError>) {
+    // It did not come to all of them.
+    if problems.iter().any(|problem| problem.code == "too_large") {
+        return;
+    }
+    for reference in evaluators.iter().flat_map(Evaluator::workflows) {
+        if resolution.graph(&reference).is_some() {
+            continue;
+        }
+        let Reference { pointer, workflow, .. } = reference;
+        problems.retain(|problem| problem.pointer != pointer || problem.code != "workflow_not_found");
+        let message =
+            format!("this workspace has no workflow '{workflow}' with a version; {}", known_evaluators(&[]));
+        problems.push(FieldError::new(pointer, "evaluator_not_found", message));
+    }
+}
 
 pub(in crate::evaluators) struct WorkflowJudge {
     pub(in crate::evaluators) reference: Reference,
@@ -24,8 +45,7 @@ impl Asking for WorkflowJudge {
         threshold: Option<f64>,
         ask: Ask<'_>,
     ) -> Result<Verdict, BenchError> {
-        let mut inputs = subject.context();
-        inputs.insert("config".to_owned(), self.config.clone());
+        let inputs = subject.context(&self.config);
         let said = ask.execute(Executed::Workflow(&self.reference.workflow), inputs, 0).await?;
         Ok(normalized(&said, threshold.unwrap_or(0.5))?)
     }

@@ -1,0 +1,74 @@
+//! Evaluators that call functions of the graph or other services: what can be known of them before the first call.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use engine::{Plan, digest};
+use serde_json::{Value, json};
+use training::evaluators::{Evaluator, PostTarget, check_functions};
+use uuid::Uuid;
+use wire::{ErrorCode, FieldError};
+
+use super::prepare::Refused;
+use crate::run::RunPorts;
+
+/// How long the address of a service may take to resolve; later it is resolved with each request.
+const RESOLVE: Duration = Duration::from_secs(5);
+
+/// Notes functions that the graph does not have, credentials that the workspace does not have, and addresses that may not be called.
+///
+/// # Errors
+/// [`Refused`] if the database or the sandbox cannot be asked now.
+pub(super) async fn check(
+    ports: &RunPorts,
+    (workspace, plan): (Uuid, &Plan),
+    evaluators: &[Evaluator],
+    problems: &mut Vec<FieldError>,
+) -> Result<(), Refused> {
+    let functions: Vec<_> = evaluators.iter().flat_map(Evaluator::functions).collect();
+    if !functions.is_empty() {
+        let known = plan.functions(&ports.sandbox.of(workspace)).await.map_err(Refused::Code)?;
+        check_functions(&functions, &known, problems);
+    }
+    let posts: Vec<_> = evaluators.iter().flat_map(Evaluator::posts).collect();
+    if posts.is_empty() {
+        return Ok(());
+    }
+    let credentials = ports.store.credential_names(workspace).await?;
+    for post in &posts {
+        let PostTarget { pointer, credential, .. } = post;
+        if !credentials.contains(credential) {
+            let message = format!("this workspace has no credential '{credential}'");
+            let problem = FieldError::new(pointer, "unknown_credential", message);
+            problems.push(
+                problem.suggest(format!("create it first: `callboard credential create \"{credential}\"`")),
+            );
+        } else if ports.vault.is_none() {
+            let problem = FieldError::new(pointer, "vault_key_missing", "the vault has no key");
+            problems.push(problem.suggest("the operator sets SERVICE_VAULT_KEYS"));
+        }
+        if let Some(refused) = refused_address(ports, post).await {
+            problems.push(FieldError::new(&post.url_pointer, "egress_refused", refused));
+        }
+    }
+    Ok(())
+}
+
+/// Why the guard does not let the address be called; `None` if it does, or if the name does not resolve now.
+async fn refused_address(ports: &RunPorts, post: &PostTarget) -> Option<String> {
+    let (host, port) = post.place()?;
+    let addresses = ports.outbound.addresses(&host, port);
+    let error = kernel::timeout(&*ports.clock, RESOLVE, addresses).await?.err()?;
+    (error.kind.code() == ErrorCode::EgressRefused).then_some(error.message)
+}
+
+/// SHA-256 of everything that decides what evaluators say of a result: the request's list, and the code of functions.
+pub(super) fn judges_digest(list: Value, evaluators: &[Evaluator], plan: &Plan) -> Vec<u8> {
+    let mut code = BTreeMap::new();
+    for name in evaluators.iter().flat_map(Evaluator::functions) {
+        let Ok(function) = plan.function(&name.module, &name.function) else { continue };
+        code.extend(function.sources().map(|(module, source)| (module.to_owned(), source.to_owned())));
+    }
+    let judges = if code.is_empty() { list } else { json!({"evaluators": list, "modules": code}) };
+    digest(&judges).map(|digest| digest.to_vec()).unwrap_or_default()
+}
