@@ -39,6 +39,7 @@ pub(crate) use kind::TrainingRuns;
 pub use prepare::{Prepared, Refused, Wanted};
 pub use reads::CasesPage;
 pub use records::checkpoint_record;
+pub use training::request::names_credential;
 
 /// How long a pause waits for its effect before it returns.
 const PAUSE_WAIT: Duration = Duration::from_secs(12);

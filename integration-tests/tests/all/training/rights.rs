@@ -124,6 +124,33 @@ async fn a_graph_asks_for_the_right_to_write() {
     assert_eq!(t.scalar(drafts).await, "1");
 }
 
+/// Otherwise a caller who may only execute could have a secret of the workspace sent to an address of their own.
+#[tokio::test]
+async fn a_request_that_names_a_credential_asks_for_the_right_to_write() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let root = t.root();
+    let workflow = make(&root, "default").await;
+    let runner = root.token(&[EXECUTE], &["default"]).await;
+    let author = root.token(&[EXECUTE, WRITE], &["default"]).await;
+    let path = format!("{}?dry_run=true", runs_of(&workflow));
+    let own = json!({"model": "openai/m", "base_url": "https://judge.example/v1", "credential": "stripe"});
+    let judge = |config: &Value| json!([{"id": "a", "entrypoint": "builtin:llm_judge", "config": config}]);
+    let mut rubric = own.clone();
+    rubric["rubric"] = json!("x");
+    let mut bodies = [body(), body(), body()];
+    bodies[0]["training"]["evaluators"] = judge(&rubric);
+    bodies[1]["training"]["evaluators"] =
+        json!([{"id": "a", "entrypoint": "http:stripe", "config": {"url": "https://judge.example"}}]);
+    bodies[2]["training"]["optimizer"]["models"] = json!({"optimizer": own});
+    for body in bodies {
+        let refused = t.bearer(&runner).post(&path, &body).await;
+        assert_eq!(refused.refusal(), "403 auth.missing_scope", "{body}");
+        assert_eq!(refused.message(), format!("Missing required scopes: {WRITE}"));
+        let answer = t.bearer(&author).post(&path, &body).await;
+        assert!([200, 422].contains(&answer.status), "{}", answer.text());
+    }
+}
+
 #[tokio::test]
 async fn a_run_of_another_workspace_is_not_found() {
     let t = TestService::builder().with_bootstrap_token().start().await;

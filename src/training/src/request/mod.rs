@@ -1,5 +1,6 @@
 //! Reads what a training and an evaluation are asked for: the objects `training` and `evaluation` of a request. Pure.
 
+mod credentials;
 mod fields;
 mod models;
 mod optimizer;
@@ -12,6 +13,7 @@ use engine::Fields;
 use serde_json::Value;
 use wire::FieldError;
 
+pub use self::credentials::names_credential;
 pub use self::models::{ModelChoice, RunModels};
 pub use self::optimizer::{Objective, Optimizer, OptimizerName, Resume};
 pub use self::settings::{CacheScope, RunSettings};

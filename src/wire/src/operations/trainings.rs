@@ -18,7 +18,7 @@ operations! {
     START = post(
         "/api/workflows/{ref}/trainer/runs",
         "start_training",
-        "Starts a training or an evaluation; with a graph of its own the caller also needs `workflows:write`.",
+        "Starts a training or an evaluation; with a graph of its own, or if it names a credential, the caller also needs `workflows:write`.",
     )
     .needs(Scope::WorkflowsExecute)
     .repeatable()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use actors::kinds::training::{Prepared, Refused, StartedTraining, TrainingKey, Wanted};
+use actors::kinds::training::{Prepared, Refused, StartedTraining, TrainingKey, Wanted, names_credential};
 use actors::kinds::workflow::IdempotencyKey;
 use actors::plans::LoadedVersion;
 use auth::scope::Scope;
@@ -140,6 +140,10 @@ async fn prepare<S: Asked>(
 ) -> ApiResult<Prepared> {
     let TrainingRequest { kind, graph, inputs, config, asked, .. } = wanted;
     let has_graph = graph.is_some();
+    // As a graph could, the request decides where secrets of the workspace are used.
+    if has_graph || names_credential(&asked) {
+        check_write(caller, workflow).await?;
+    }
     let version = version(caller, workflow, graph).await?;
     let wanted =
         Wanted { workspace: workflow.workspace_id, version, has_graph, kind, request: asked, inputs, config };
@@ -148,6 +152,13 @@ async fn prepare<S: Asked>(
         Refused::Store(error) => error.into(),
         Refused::Code(error) => ApiError::new(ErrorCode::CodeUnavailable).with_cause(error),
     })
+}
+
+/// Refuses a caller who may not save a graph.
+async fn check_write<S: Asked>(caller: &Caller<S>, workflow: &StoredWorkflow) -> ApiResult<()> {
+    let workspace = caller.app().store().workspace(workflow.workspace_id).await?;
+    let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceForbidden))?;
+    caller.check_also_in(Scope::WorkflowsWrite, &workspace).await
 }
 
 /// The version of a graph that the request has brought, else the latest one.
@@ -164,9 +175,6 @@ async fn version<S: Asked>(
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
     if let Some(graph) = graph {
-        let workspace = app.store().workspace(workflow.workspace_id).await?;
-        let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceForbidden))?;
-        caller.check_also_in(Scope::WorkflowsWrite, &workspace).await?;
         let new = draft_of_graph(caller, &workflow, graph).await?;
         let draft = app.store().change(async |changes| changes.save_draft(new).await).await?;
         return Ok(app.runs().version_by_id(draft.id).await?);
