@@ -158,6 +158,20 @@ impl Case {
         self.metadata.get("group").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// An output that was recorded, and that people may have judged.
+    #[must_use]
+    pub fn recorded_output(&self) -> Option<&Value> {
+        self.metadata.get("output").filter(|output| !output.is_null())
+    }
+
+    /// Whether a person has found the recorded output good; `threshold`: from which score on.
+    #[must_use]
+    pub fn human_passed(&self, threshold: f64) -> Option<bool> {
+        let human = self.metadata.get("human")?;
+        let passed = human.get("passed").and_then(Value::as_bool);
+        passed.or_else(|| Some(human.get("score")?.as_f64()? >= threshold))
+    }
+
     /// How much it counts in means.
     #[must_use]
     pub fn weight(&self) -> f64 {

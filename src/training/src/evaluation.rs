@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::calibration::calibrate;
 use crate::case::Case;
 use crate::evaluators::{Evaluator, Verdict};
 use crate::optimize::{Candidate, JudgedRun, Lab, Phase, Round, Stop, StopReason};
@@ -30,7 +31,12 @@ pub async fn evaluate(cases: &[Case], evaluators: &[Evaluator], lab: &dyn Lab) -
     let places: Vec<usize> = (0..cases.len()).collect();
     let mut judged: Vec<(f64, Vec<Verdict>)> = Vec::new();
     let mut executed = 0;
-    let mut stop_reason = None;
+    let mut stop_reason = match calibrate(cases, evaluators, lab).await {
+        Ok(_) => None,
+        Err(Stop::Lost) => return Err(Stop::Lost),
+        Err(stop) => stop.reason(),
+    };
+    let places = if stop_reason.is_some() { Vec::new() } else { places };
     for part in places.chunks(PART) {
         let results = match lab.evaluate(&subject, part, round).await {
             Ok(results) => results,

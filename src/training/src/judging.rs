@@ -31,7 +31,35 @@ pub async fn judge(
         Some(error) => return Some(evaluators.iter().map(|_| without_output(error)).collect()),
         None => {}
     }
-    let subject = Subject {
+    let subject = subject(case, run, place);
+    let mut verdicts = Vec::with_capacity(evaluators.len());
+    for evaluator in evaluators {
+        verdicts.push(evaluator.judge(&subject, bench).await?);
+    }
+    Some(verdicts)
+}
+
+/// The verdicts about a recorded output of those evaluators that ask a model; the others skip it. `None` as in [`judge`].
+pub async fn judge_recorded(
+    evaluators: &[Evaluator],
+    case: &Case,
+    run: &CaseRun,
+    place: CaseContext<'_>,
+    bench: &dyn Bench,
+) -> Option<Vec<Verdict>> {
+    let subject = subject(case, run, place);
+    let mut verdicts = Vec::with_capacity(evaluators.len());
+    for evaluator in evaluators {
+        verdicts.push(match evaluator.asks_model() {
+            true => evaluator.judge(&subject, bench).await?,
+            false => Verdict { skip: true, ..Verdict::passed(false) },
+        });
+    }
+    Some(verdicts)
+}
+
+fn subject<'a>(case: &'a Case, run: &'a CaseRun, place: CaseContext<'a>) -> Subject<'a> {
+    Subject {
         output: &run.output,
         text: &run.text,
         case,
@@ -39,12 +67,7 @@ pub async fn judge(
         epoch: place.epoch,
         trace: &run.trace,
         measured: Measured { duration: run.duration, cost: place.cost },
-    };
-    let mut verdicts = Vec::with_capacity(evaluators.len());
-    for evaluator in evaluators {
-        verdicts.push(evaluator.judge(&subject, bench).await?);
     }
-    Some(verdicts)
 }
 
 fn without_output(error: &CaseError) -> Verdict {

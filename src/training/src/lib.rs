@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows HTTP, SQL or actors: what a case needs from outside is a port of the engine.
 
+mod calibration;
 pub mod calls;
 mod case;
 mod compare;
@@ -27,12 +28,13 @@ mod splits;
 mod stored;
 mod warning;
 
+pub use calibration::{calibration_places, calibrations};
 pub use case::{Case, read_stored_case};
 pub use compare::{Comparison, Race, WeightedScore, interval, kfold, race};
 pub use dataset::{read_cases, read_csv, read_lines};
 pub use estimate::{CallRange, calls_of_graph};
 pub use evaluation::{Evaluated, evaluate};
-pub use judging::{CaseContext, judge};
+pub use judging::{CaseContext, judge, judge_recorded};
 pub use mocks::Mocks;
 pub use pins::{FoundVersion, Pin, PinnedWorkflows, Pins, Resolution, Versions, resolve};
 pub use policy::{Reach, reach};

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wire::FieldError;
 
+use crate::calibration::calibration_places;
 use crate::case::Case;
 use crate::estimate::{CallRange, calls_of_graph};
 use crate::evaluators::Evaluator;
@@ -180,11 +181,21 @@ impl Start<'_> {
         judged.fold(calls_of_graph(self.graph, self.resolution), |all, calls| all + calls)
     }
 
+    /// The calls of judges about recorded outputs, before anything is executed.
+    fn calls_of_calibration(&self) -> CallRange {
+        let evaluators = &self.workload.evaluators;
+        let places = count(calibration_places(self.cases, evaluators).len());
+        let asking = evaluators.iter().filter(|evaluator| evaluator.asks_model());
+        let calls = asking.map(|evaluator| evaluator.calls(self.resolution));
+        let each = calls.fold(CallRange::exactly(0), |all, calls| all + calls);
+        each.times(CallRange::exactly(places))
+    }
+
     /// What an evaluation will cost.
     #[must_use]
     pub fn estimate_evaluation(&self, settings: &RunSettings) -> Estimate {
         let cases = CallRange::exactly(count(self.cases.len()).saturating_mul(u64::from(settings.repeats)));
-        Estimate { cases, llm_calls: self.calls_of_case().times(cases) }
+        Estimate { cases, llm_calls: self.calls_of_case().times(cases) + self.calls_of_calibration() }
     }
 
     /// What a training will cost. At least: there is nothing to gain, which the headroom test finds.
@@ -215,7 +226,8 @@ impl Start<'_> {
         let cases =
             CallRange { min: once(val.min(HEADROOM)), expected: once(expected), max: Some(once(max)) };
         let made = CallRange { min: 0, expected: proposals, max: Some(proposals) };
-        Estimate { cases, llm_calls: per_case.times(cases) + proposal.times(made) }
+        let llm_calls = per_case.times(cases) + proposal.times(made) + self.calls_of_calibration();
+        Estimate { cases, llm_calls }
     }
 
     /// Notes a budget that cannot pay for the seed on the scoring cases, one proposal and its race with all of them; a quarter of a small
@@ -233,6 +245,7 @@ impl Start<'_> {
         let cases = (val + minibatch + val).saturating_mul(u64::from(optimizer.settings.repeats));
         let proposal = 1 + minibatch.div_ceil(2);
         let calls = self.calls_of_case().expected.saturating_mul(cases).saturating_add(proposal);
+        let calls = calls.saturating_add(self.calls_of_calibration().expected);
         let calls = calls.saturating_mul(4).div_ceil(3);
         let least = if optimizer.name == OptimizerName::None { 0 } else { calls };
         if let Some(limit) = optimizer.settings.limits.max_llm_calls.filter(|limit| *limit < least) {

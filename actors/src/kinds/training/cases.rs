@@ -1,5 +1,6 @@
 //! Executes one case, judges it, and stores the result together with its event.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use engine::Activity;
@@ -11,7 +12,8 @@ use training::calls::{Role, Spent, dollars};
 use training::evaluators::Verdict;
 use training::optimize::{Candidate, JudgedRun, Phase, Round, Stop};
 use training::{
-    Aggregate, CaseBench, CaseContext, CaseError, CaseRun, StoredResult, case_score, judge, run_case,
+    Aggregate, CaseBench, CaseContext, CaseError, CaseRun, StoredResult, case_score, judge, judge_recorded,
+    run_case,
 };
 use wire::{CaseProblem, CaseProgress, EvaluationVerdict, TrainingEvent, TrainingKind, TrainingProgress};
 
@@ -48,6 +50,13 @@ impl ActorLab<'_> {
         work(Ports { workflows: &pinned, ..ports }).await
     }
 
+    /// The samples of each case.
+    pub(super) fn samples_of(&self, round: Round) -> Range<u32> {
+        // A recorded output is judged once.
+        let repeats = if round.phase == Phase::Calibration { 1 } else { self.session.settings.repeats };
+        round.first_sample..round.first_sample.saturating_add(repeats)
+    }
+
     /// Executes a case once with a config, and stores the result. Ends after the commit.
     pub(super) async fn case(
         &self,
@@ -64,7 +73,11 @@ impl ActorLab<'_> {
         let done = self
             .with_ports(async |ports| {
                 let plan = &session.version.plan;
-                let run = run_case((plan, config), case, &session.case_settings, &scope, ports).await;
+                let recorded = case.recorded_output().filter(|_| round.phase == Phase::Calibration);
+                let run = match recorded {
+                    Some(output) => CaseRun::recorded(output),
+                    None => run_case((plan, config), case, &session.case_settings, &scope, ports).await,
+                };
                 let bench = CaseBench {
                     plan,
                     calls: &session.calls,
@@ -82,7 +95,11 @@ impl ActorLab<'_> {
                     // Without a price nothing is known of the cost.
                     cost: (used.calls == 0 || used.nanodollars > 0).then(|| dollars(used.nanodollars)),
                 };
-                let verdicts = judge(&session.evaluators, case, &run, context, &bench).await?;
+                let evaluators = &session.evaluators;
+                let verdicts = match recorded {
+                    Some(_) => judge_recorded(evaluators, case, &run, context, &bench).await?,
+                    None => judge(evaluators, case, &run, context, &bench).await?,
+                };
                 Some((run, verdicts))
             })
             .await;
@@ -174,7 +191,7 @@ impl ActorLab<'_> {
             // All cases of an evaluation score.
             split: Some(session.split_of.get(place).copied().unwrap_or(Phase::Val.as_str()).to_owned()),
             phase: Some(round.phase.as_str().to_owned()),
-            candidate_id: is_training.then_some(candidate),
+            candidate_id: (is_training && round.phase != Phase::Calibration).then_some(candidate),
             sample,
             inputs: case
                 .map(|case| case.inputs(&session.case_settings.inputs))

@@ -429,7 +429,7 @@ impl Lab for ActorLab<'_> {
 impl ActorLab<'_> {
     /// The samples of these cases.
     fn samples(&self, places: &[usize], round: Round) -> Vec<Sample> {
-        let samples = round.first_sample..round.first_sample.saturating_add(self.session.settings.repeats);
+        let samples = self.samples_of(round);
         places.iter().flat_map(|place| samples.clone().map(|sample| (*place, sample))).collect()
     }
 
@@ -440,7 +440,7 @@ impl ActorLab<'_> {
         round: Round,
         mut found: BTreeMap<Sample, JudgedRun>,
     ) -> Vec<Vec<JudgedRun>> {
-        let samples = round.first_sample..round.first_sample.saturating_add(self.session.settings.repeats);
+        let samples = self.samples_of(round);
         let of =
             |place: &usize| samples.clone().filter_map(|sample| found.remove(&(*place, sample))).collect();
         places.iter().map(of).collect()

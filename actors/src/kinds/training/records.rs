@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use store::{RunState, StoredCase, StoredCheckpoint, StoredRun, StoredTraining};
 use training::Case;
+use training::optimize::Phase;
 use wire::{
     CaseProblem, CaseRecord, CheckpointRecord, CheckpointSummary, DatasetUsed, RunProblem, TrainingKind,
     TrainingRecord, TrainingState,
@@ -117,7 +118,8 @@ pub(super) fn case_record(
     Some(CaseRecord {
         case_index: number(row.case_index),
         case_id: case.id.clone(),
-        candidate_id: is_training.then_some(number(row.candidate)),
+        candidate_id: (is_training && row.phase != Phase::Calibration.as_str())
+            .then_some(number(row.candidate)),
         sample: number(row.sample),
         split: row.split.clone(),
         phase: is_training.then(|| row.phase.clone()),

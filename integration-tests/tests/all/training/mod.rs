@@ -1,6 +1,7 @@
 //! Trainings and evaluations: started, watched, controlled, resumed, and forgotten.
 
 mod budget;
+mod calibration;
 mod cancel;
 mod evaluations;
 mod faults;

@@ -39,6 +39,8 @@ pub enum Phase {
     Final,
     /// Once, at the end.
     Test,
+    /// To compare the models that judge with people: recorded outputs are judged, nothing is executed.
+    Calibration,
 }
 
 impl Phase {
@@ -52,6 +54,7 @@ impl Phase {
             Self::Val => "val",
             Self::Final => "final",
             Self::Test => "test",
+            Self::Calibration => "calibration",
         }
     }
 }
@@ -170,7 +173,7 @@ pub enum SearchEvent<'a> {
 #[async_trait]
 pub trait Lab: Send + Sync {
     /// Executes and judges cases with the prompts of a candidate: for each place the samples that the request asks for, in the
-    /// order of the places.
+    /// order of the places. [`Phase::Calibration`]: one sample of each, the recorded output.
     ///
     /// # Errors
     /// [`Stop`]; nothing is returned for any of the cases then, but what was executed is kept.

@@ -11,6 +11,7 @@ use super::gepa::{self, Pool};
 use super::lab::{Candidate, Decision, Lab, Phase, Round, SearchEvent, Stop};
 use super::problem::Problem;
 use super::{random, textgrad};
+use crate::calibration::calibrate;
 use crate::compare::{Comparison, Race, race};
 use crate::evaluators::Evaluator;
 use crate::numbers::{float, mean};
@@ -94,6 +95,7 @@ impl<'a> Search<'a> {
             let message = "the same cases are for training and decide, so the scores may be too good";
             self.publish(SearchEvent::Warning(Warning::new("overfit_risk", message))).await?;
         }
+        calibrate(problem.cases, problem.evaluators, self.lab).await?;
         let first = val.get(..HEADROOM.min(val.len())).unwrap_or_default();
         self.execute(0, first, Phase::Headroom).await?;
         let is_perfect = self.is_perfect_again(first).await? && self.board.is_perfect(0, first);

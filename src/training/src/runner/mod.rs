@@ -181,6 +181,18 @@ pub async fn run_case(
 }
 
 impl CaseRun {
+    /// An output that was recorded elsewhere.
+    #[must_use]
+    pub fn recorded(output: &Value) -> Self {
+        Self {
+            output: output.clone(),
+            text: text_of(String::new(), output),
+            error: None,
+            trace: Vec::new(),
+            duration: Duration::ZERO,
+        }
+    }
+
     fn failed(error: CaseError) -> Self {
         Self {
             output: Value::Null,

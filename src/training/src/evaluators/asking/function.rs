@@ -53,7 +53,7 @@ pub fn check_functions(
         known.iter().flat_map(|(module, functions)| {
             let stem = module.rsplit_once('.').map_or(module.as_str(), |(stem, _)| stem);
             let is_only = modules_named(known.keys().map(String::as_str), stem).len() == 1;
-            let name = if is_only { stem } else { module };
+            let name = if is_only { stem } else { module.as_str() };
             functions.iter().map(move |function| format!("{name}:{function}"))
         })
     };

@@ -1,0 +1,116 @@
+//! Models that judge are compared with people, on recorded outputs, before anything is executed.
+
+use integration_tests::TestService;
+use serde_json::{Value, json};
+
+use super::model::{ModelServer, Reply, is_of_optimizer, last_message};
+use super::{Run, SEED, kind, only, payloads, prompts, sorting, training_of};
+
+/// So many cases with recorded outputs. People like every second one; `liked`: what the judge likes is in its text.
+fn recorded(count: usize, liked: impl Fn(usize) -> bool) -> Vec<Value> {
+    let case = |place: usize| {
+        let output = if liked(place) { "kind words" } else { "cold words" };
+        json!({"inputs": {"message": format!("message {place}")},
+               "metadata": {"output": output, "human": {"passed": place.is_multiple_of(2)}}})
+    };
+    (0..count).map(case).collect()
+}
+
+/// A task whose answers are cold, and a judge that likes what is kind.
+async fn models() -> ModelServer {
+    ModelServer::start(|_, request| {
+        Reply::Text(match (request["model"] == "judge", is_of_optimizer(request)) {
+            (true, _) => {
+                let score = if last_message(request).contains("kind words") { 0.9 } else { 0.1 };
+                json!({"reasoning": "x", "score": score, "feedback": "be kind"}).to_string()
+            }
+            (false, true) => "<new_prompt>Say kind words.</new_prompt>".to_owned(),
+            (false, false) => "cold words".to_owned(),
+        })
+    })
+    .await
+}
+
+async fn told(t: &TestService, cases: Vec<Value>, optimizer: Value) -> Vec<Value> {
+    let workflow = t.workflow().graph(sorting("openai/task")).config(prompts(SEED)).create().await;
+    let mut optimizer = optimizer;
+    optimizer["models"] = json!({"judge": {"model": "openai/judge"}});
+    let mut body = training_of(cases, optimizer);
+    body["training"]["evaluators"] = json!([
+        {"id": "tone", "entrypoint": "builtin:llm_judge", "config": {"rubric": "Is it kind?"}},
+        {"id": "length", "entrypoint": "builtin:length", "config": {"min": 1}, "role": "metric_only"},
+    ]);
+    Run::start(&t.anonymous(), &workflow.id, &body).await.events().await
+}
+
+fn calibration(events: &[Value]) -> Vec<&Value> {
+    let cases = payloads(events, "training_progress").into_iter();
+    cases.filter(|case| case["phase"] == "calibration").collect()
+}
+
+fn warnings(events: &[Value]) -> Vec<(&str, &str)> {
+    payloads(events, "training_warning")
+        .into_iter()
+        .map(|warning| (warning["code"].as_str().unwrap(), warning["message"].as_str().unwrap()))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_judge_that_agrees_with_people_is_used_without_a_warning() {
+    let model = models().await;
+    let t = model.service().await;
+    let optimizer = json!({"name": "none", "repeats": 2});
+    let events = told(&t, recorded(60, |place| place.is_multiple_of(2)), optimizer).await;
+    let judged = calibration(&events);
+    let places: Vec<u64> = judged.iter().map(|case| case["case_index"].as_u64().unwrap()).collect();
+    let mut sorted = places.clone();
+    sorted.sort_unstable();
+    assert!(sorted.into_iter().eq(0..50), "the first 50, each once: {places:?}");
+    for case in &judged {
+        let is_liked = case["case_index"].as_u64().unwrap().is_multiple_of(2);
+        assert_eq!(case["evaluations"]["tone"]["passed"], is_liked, "{case}");
+        assert_eq!((&case["evaluations"]["length"]["skip"], case.get("candidate_id")), (&json!(true), None));
+        assert_eq!(case["output"], if is_liked { "kind words" } else { "cold words" });
+    }
+    let progress = payloads(&events, "training_progress");
+    assert!(progress[..50].iter().all(|case| case["phase"] == "calibration"), "before everything else");
+    assert!(warnings(&events).iter().all(|(code, _)| *code != "judge_uncalibrated"));
+    // Nothing is executed for it: the task's model is asked for the other cases alone.
+    let usage = &only(&events, "training_result")["usage"];
+    assert_eq!(usage["by_role"]["task"], progress.len() - 50);
+}
+
+#[tokio::test]
+async fn a_judge_that_agrees_by_chance_is_a_warning() {
+    let model = models().await;
+    let t = model.service().await;
+    let events = told(&t, recorded(20, |place| place % 4 < 2), json!({"name": "none"})).await;
+    assert_eq!(calibration(&events).len(), 20);
+    let found = warnings(&events);
+    let (_, message) = found.iter().find(|(code, _)| *code == "judge_uncalibrated").expect("a warning");
+    assert!(
+        message.contains("'tone'") && message.contains("κ = 0.00") && message.contains("20 outputs"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn fewer_than_twenty_recorded_outputs_calibrate_nothing() {
+    let model = models().await;
+    let t = model.service().await;
+    let events = told(&t, recorded(19, |_| true), json!({"name": "none"})).await;
+    assert!(calibration(&events).is_empty() && events.iter().any(|event| kind(event) == "training_result"));
+}
+
+/// A budget that pays for the first judgements alone ends the run with a result.
+#[tokio::test]
+async fn calibration_is_paid_from_the_budget() {
+    let model = models().await;
+    let t = model.service().await;
+    let optimizer = json!({"name": "none", "budget": {"max_llm_calls": 7}});
+    let events = told(&t, recorded(20, |_| true), optimizer).await;
+    let result = only(&events, "training_result");
+    assert_eq!((&result["stop_reason"], model.asked()), (&json!("budget"), 7), "{result}");
+    assert_eq!(calibration(&events).len(), 7);
+    assert_eq!(result["usage"]["by_role"]["task"], 0);
+}
