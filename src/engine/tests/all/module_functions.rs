@@ -1,5 +1,6 @@
 //! Functions of a graph's modules that something beside its nodes calls. With real workers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Plan, modules_named};
@@ -11,13 +12,13 @@ use crate::world::sandbox;
 
 const LIMITS: (Duration, usize) = (Duration::from_secs(2), 1_000);
 
-fn with_modules(modules: &Value) -> Plan {
+fn with_modules(modules: &Value) -> Arc<Plan> {
     let mut graph = alone(&json!({"name": "n", "type": "template", "template": ""}));
     graph["modules"] = modules.clone();
     plan(&graph)
 }
 
-fn metrics() -> Plan {
+fn metrics() -> Arc<Plan> {
     with_modules(&json!({
         "metrics.py": "import re\nseen = []\ndef score(context):\n    seen.append(1)\n    return {'n': len(seen), 'text': context['text']}\ndef fails(context):\n    return 1 / 0\ndef loops(context):\n    while True:\n        pass\ndef grows(context):\n    a = []\n    while True:\n        a.append('x' * 1000)\ndef long(context):\n    return 'x' * 2000\n",
         "shape.js": "import { double } from './lib.js';\nexport function score(context) { return double(context.n); }\n",
@@ -38,7 +39,8 @@ async fn a_function_is_called_with_its_module_named_with_or_without_extension() 
         let function = plan.function(module, "score").unwrap();
         assert_eq!(function.call(args, LIMITS, &sandbox).await, Ok(expected), "{module}");
     }
-    let sources = |module| plan.function(module, "score").unwrap().sources().map(|it| it.0.to_owned()).collect();
+    let sources =
+        |module| plan.function(module, "score").unwrap().sources().map(|it| it.0.to_owned()).collect();
     let (python, script): (Vec<String>, Vec<String>) = (sources("metrics"), sources("shape"));
     assert_eq!((python, script), (vec!["metrics.py".into()], vec!["lib.js".into(), "shape.js".into()]));
 }
@@ -59,7 +61,8 @@ async fn each_failure_of_a_function_has_its_code() {
         assert!(error.message.contains(expected), "{error}");
     }
     let closed = sandbox::Sandbox::new(sandbox::Options::new("/nonexistent".into()));
-    let error = plan.function("metrics", "score").unwrap().call(json!({}), LIMITS, &closed).await.unwrap_err();
+    let error =
+        plan.function("metrics", "score").unwrap().call(json!({}), LIMITS, &closed).await.unwrap_err();
     assert!(error.code == ErrorCode::CodeUnavailable && !error.message.contains("nonexistent"), "{error}");
     assert!(plan.functions(&closed).await.is_err());
 }

@@ -80,7 +80,17 @@ fn a_function_that_is_not_there_is_refused_with_those_that_are() {
 
 #[test]
 fn what_has_no_form_of_an_entrypoint_is_refused_when_it_is_read() {
-    for entrypoint in ["score", "metrics:", ":score", "a b:score", "../metrics:score", "metrics.rb:score", "m:a:b", "http:", "workflow:"] {
+    for entrypoint in [
+        "score",
+        "metrics:",
+        ":score",
+        "a b:score",
+        "../metrics:score",
+        "metrics.rb:score",
+        "m:a:b",
+        "http:",
+        "workflow:",
+    ] {
         let problems = read(entrypoint, None).unwrap_err();
         assert_eq!(named(&problems), ["/0/entrypoint evaluator_not_found"], "{entrypoint}");
     }
@@ -93,7 +103,10 @@ fn a_service_needs_an_address_and_a_credential() {
     let good = read("http:my judge", url("https://judge.example:8443/v1")).unwrap();
     let post = good[0].posts().remove(0);
     let (host, port) = post.place().unwrap();
-    assert_eq!((host.to_string(), port, post.credential.as_str()), ("judge.example".into(), 8443, "my judge"));
+    assert_eq!(
+        (host.to_string(), port, post.credential.as_str()),
+        ("judge.example".into(), 8443, "my judge")
+    );
     assert_eq!((post.pointer.as_str(), post.url_pointer.as_str()), ("/0/entrypoint", "/0/config/url"));
     assert!(good[0].needs_bench() && !good[0].asks_model());
     for (entrypoint, config, expected) in [
