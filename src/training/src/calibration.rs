@@ -210,13 +210,14 @@ mod tests {
     #[test]
     fn only_verdicts_of_models_are_compared_and_failures_are_left_out() {
         let evaluators = evaluators();
-        let human = |index: u32| if index % 2 == 0 { json!({"score": 0.7}) } else { json!({"score": 0.69}) };
+        let human =
+            |index: u32| if index.is_multiple_of(2) { json!({"score": 0.7}) } else { json!({"score": 0.69}) };
         let cases: Vec<Case> =
             (0..20).map(|index| case(index, &json!({"output": "a", "human": human(index)}))).collect();
         let verdict = |place: usize| match place {
             0 => Verdict::failed("gone"),
             1 => Verdict { skip: true, ..Verdict::passed(true) },
-            place => Verdict::passed(place % 2 == 0),
+            place => Verdict::passed(place.is_multiple_of(2)),
         };
         let verdicts: Vec<Vec<Verdict>> =
             (0..20).map(|place| vec![Verdict::passed(true), verdict(place), Verdict::passed(true)]).collect();
