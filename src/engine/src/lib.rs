@@ -47,7 +47,7 @@ pub use functions::{Function, modules_named};
 pub use graph::fields::Fields;
 pub use graph::parse::parse;
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};
-pub use nodes::Path;
+pub use nodes::{Path, demo_output};
 pub use references::Reference;
 pub use schema::Schema;
 

@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 use wire::{FieldError, MOST_PROBLEMS, escape, nearest, shortened};
 
 const AT: &str = "/runnable_config";
+/// Demos of a prompt, and bytes of all of them as JSON.
+const MOST_DEMOS: usize = 16;
+const LARGEST_DEMOS: usize = 64 << 10;
 
 /// What a member must be.
 #[derive(Clone, Copy)]
@@ -22,6 +25,8 @@ enum Kind {
     Whole(u64, u64),
     /// This word and no other.
     Word(&'static str),
+    /// `[{inputs, output}]`.
+    Demos,
 }
 
 const TEXTS: Kind = Kind::Entries(&Kind::Text);
@@ -47,7 +52,7 @@ const PROMPT: [(&str, Kind); 12] = [
     ("constraints", Kind::TextOrTexts),
     ("max_chars", Kind::Whole(1, 10_000_000)),
     ("frozen_spans", Kind::Array),
-    ("demos", Kind::Entries(&Kind::Object)),
+    ("demos", Kind::Demos),
     ("demos_trainable", Kind::Flag),
     ("choices", Kind::Array),
 ];
@@ -133,6 +138,36 @@ fn lookalikes(
     }
 }
 
+/// Notes what is wrong with the demos of a prompt.
+fn demos(at: &str, demos: &Value, problems: &mut Vec<FieldError>) {
+    let entries = demos.as_array().map(Vec::as_slice).unwrap_or_default();
+    if entries.len() > MOST_DEMOS {
+        let message = format!("has {} demos; a prompt may have {MOST_DEMOS}", entries.len());
+        problems.push(FieldError::new(at, "too_many", message));
+        return;
+    }
+    let size = demos.to_string().len();
+    if size > LARGEST_DEMOS {
+        let message = format!("has {size} bytes as JSON; the demos of a prompt may have 64 KiB");
+        problems.push(FieldError::new(at, "too_large", message));
+    }
+    for (index, demo) in entries.iter().enumerate() {
+        let at = format!("{at}/{index}");
+        let Value::Object(demo) = demo else {
+            problems.push(FieldError::new(at, "type", "must be an object"));
+            continue;
+        };
+        for name in ["inputs", "output"] {
+            if !demo.contains_key(name) {
+                let problem = FieldError::new(format!("{at}/{name}"), "required", "is required");
+                problems
+                    .push(problem.suggest(r#"{"inputs": {"user": "Where is it?"}, "output": "shipping"}"#));
+            }
+        }
+        members(&at, demo, &[("inputs", Kind::Object)], problems);
+    }
+}
+
 impl Kind {
     fn check(self, at: &str, value: &Value, problems: &mut Vec<FieldError>) {
         if !self.fits(value) {
@@ -147,6 +182,7 @@ impl Kind {
         let entry = match self {
             Self::Entries(entry) => *entry,
             Self::TextOrTexts => Self::Text,
+            Self::Demos => return demos(at, value, problems),
             _ => return,
         };
         for (index, value) in value.as_array().into_iter().flatten().enumerate() {
@@ -162,7 +198,7 @@ impl Kind {
             Self::Text => value.is_string(),
             Self::Flag => value.is_boolean(),
             Self::Object => value.is_object(),
-            Self::Array | Self::Entries(_) => value.is_array(),
+            Self::Array | Self::Entries(_) | Self::Demos => value.is_array(),
             Self::TextOrTexts => value.is_string() || value.is_array(),
             Self::Whole(least, most) => value.as_u64().is_some_and(|number| (least..=most).contains(&number)),
             Self::Word(word) => value.as_str() == Some(word),
@@ -176,7 +212,7 @@ impl Kind {
             Self::Object => "an object".to_owned(),
             Self::Array => "an array".to_owned(),
             Self::Entries(Self::Text) => "an array of strings".to_owned(),
-            Self::Entries(_) => "an array of objects".to_owned(),
+            Self::Entries(_) | Self::Demos => "an array of objects".to_owned(),
             Self::TextOrTexts => "a string or an array of strings".to_owned(),
             Self::Whole(least, most) => format!("a whole number from {least} to {most}"),
             Self::Word(word) => format!("\"{word}\""),
@@ -228,7 +264,7 @@ mod tests {
                 "a/b": "You are a desk.",
                 "c": {"txet": "x", "requires_grad": "yes", "type": "Tensor", "max_chars": 0},
                 "d": {"text": null, "metadata": [], "model_kwargs": "x", "role": 1, "constraints": [1, "x"],
-                      "demos": [{}, "x"], "demos_trainable": 1, "frozen_spans": "x", "choices": {}},
+                      "demos": [{"inputs": "x"}, "x"], "demos_trainable": 1, "frozen_spans": "x", "choices": {}},
                 "e": 7
             },
             "configurable": [], "tags": ["a", 1], "metadata": "x", "recursion_limit": 251,
@@ -254,6 +290,8 @@ mod tests {
                 "/runnable_config/prompts/d/role type: must be a string",
                 "/runnable_config/prompts/d/constraints/0 type: must be a string",
                 "/runnable_config/prompts/d/frozen_spans type: must be an array",
+                "/runnable_config/prompts/d/demos/0/output required: is required ({\"inputs\": {\"user\": \"Where is it?\"}, \"output\": \"shipping\"})",
+                "/runnable_config/prompts/d/demos/0/inputs type: must be an object",
                 "/runnable_config/prompts/d/demos/1 type: must be an object",
                 "/runnable_config/prompts/d/demos_trainable type: must be true or false",
                 "/runnable_config/prompts/d/choices type: must be an array",
@@ -264,6 +302,20 @@ mod tests {
         for limit in [json!(0), json!(-1), json!(1.5)] {
             assert_eq!(checked(&json!({"recursion_limit": limit})).len(), 1);
         }
+    }
+
+    #[test]
+    fn a_prompt_has_at_most_16_demos_of_64_kib() {
+        let of = |demos: Vec<Value>| checked(&json!({"prompts": {"p": {"text": "x", "demos": demos}}}));
+        let demo = |output: usize| json!({"inputs": {"user": "u"}, "output": "x".repeat(output)});
+        assert_eq!(of(vec![demo(1); 16]), [""; 0]);
+        let many = "/runnable_config/prompts/p/demos too_many: has 17 demos; a prompt may have 16";
+        assert_eq!(of(vec![demo(1); 17]), [many]);
+        let around = json!([demo(0)]).to_string().len();
+        assert_eq!(of(vec![demo(LARGEST_DEMOS - around)]), [""; 0]);
+        let large = "/runnable_config/prompts/p/demos too_large: has 65537 bytes as JSON; the demos of a prompt may have 64 KiB";
+        assert_eq!(of(vec![demo(LARGEST_DEMOS - around + 1)]), [large]);
+        assert_eq!(of(vec![json!({"inputs": {}, "output": null, "note": 1})]), [""; 0]);
     }
 
     #[test]

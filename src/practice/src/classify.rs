@@ -1,5 +1,7 @@
 //! One label of several.
 
+use serde_json::{Map, Value};
+
 use super::instruction::Action;
 use super::reading::Reading;
 use super::text::{mentions, topics};
@@ -44,7 +46,7 @@ fn known(reading: &Reading<'_>) -> Vec<String> {
             _ => None,
         });
         let mut labels: Vec<String> = Vec::new();
-        for label in given.chain(reading.demos.iter().map(|(_, label)| label.clone())) {
+        for label in given.chain(reading.demos.iter().map(|(_, answer)| label_of(answer))) {
             if labels.len() < MOST && !labels.contains(&label) {
                 labels.push(label);
             }
@@ -66,7 +68,14 @@ pub(super) fn alike(reading: &Reading<'_>) -> Option<String> {
             best = Some((share, answer));
         }
     }
-    best.map(|(_, answer)| answer.clone())
+    best.map(|(_, answer)| label_of(answer))
+}
+
+/// The label of an answer: that of an object `{label}` if it is one, as the node `classify` wants it.
+fn label_of(answer: &str) -> String {
+    let object: Option<Map<String, Value>> = serde_json::from_str(answer).ok();
+    let label = object.as_ref().and_then(|object| object.get("label")?.as_str());
+    label.unwrap_or(answer).to_owned()
 }
 
 /// A sentence that is no instruction, names a label and has a topic of the input: followed more often than not.

@@ -1,6 +1,5 @@
 //! Whether models that judge agree with people, on recorded outputs that people have judged.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kernel::{Counter, Purpose};
@@ -36,7 +35,8 @@ pub(crate) async fn calibrate(
     if places.is_empty() {
         return Ok(Vec::new());
     }
-    let subject = Candidate { number: RECORDED, parents: Vec::new(), prompts: Arc::new(BTreeMap::new()) };
+    let subject =
+        Candidate { number: RECORDED, parents: Vec::new(), prompts: Arc::default(), demos: Arc::default() };
     let round = Round { phase: Phase::Calibration, epoch: 0, first_sample: 0 };
     let results = lab.evaluate(&subject, &places, round).await?;
     let verdicts = places.iter().zip(&results).filter_map(|(place, samples)| {

@@ -1,6 +1,5 @@
 //! An evaluation: every case is executed and judged, without a search.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::calibration::calibrate;
@@ -26,7 +25,8 @@ pub struct Evaluated {
 /// # Errors
 /// [`Stop::Lost`] if this process may not continue.
 pub async fn evaluate(cases: &[Case], evaluators: &[Evaluator], lab: &dyn Lab) -> Result<Evaluated, Stop> {
-    let subject = Candidate { number: 0, parents: Vec::new(), prompts: Arc::new(BTreeMap::new()) };
+    let subject =
+        Candidate { number: 0, parents: Vec::new(), prompts: Arc::default(), demos: Arc::default() };
     let round = Round { phase: Phase::Val, epoch: 0, first_sample: 0 };
     let places: Vec<usize> = (0..cases.len()).collect();
     let mut judged: Vec<(f64, Vec<Verdict>)> = Vec::new();

@@ -39,7 +39,7 @@ pub use mocks::Mocks;
 pub use pins::{FoundVersion, Pin, PinnedWorkflows, Pins, Resolution, Versions, resolve};
 pub use policy::{Reach, reach};
 pub use preflight::{DefaultModels, Estimate, Start};
-pub use prompts::{TrainablePrompt, trainable_prompts};
+pub use prompts::{Demo, TrainablePrompt, read_demos, trainable_prompts};
 pub use runner::{
     CaseBench, CaseError, CaseRun, CaseSettings, CaseStep, NoReply, ask, optimizer_problem, run_case,
 };

@@ -11,6 +11,7 @@ use crate::calibration::calibration_places;
 use crate::case::Case;
 use crate::estimate::{CallRange, calls_of_graph};
 use crate::evaluators::Evaluator;
+use crate::optimize::{KEPT_FOR_DEMOS, MOST_KEPT};
 use crate::pins::Resolution;
 use crate::policy::reach;
 use crate::prices::{check_prices, models_of_evaluators, models_of_graph};
@@ -21,6 +22,8 @@ use crate::warning::Warning;
 
 /// Cases of the headroom test, and of the least useful budget.
 const HEADROOM: u64 = 12;
+/// Candidates of `fewshot`.
+const SETS: u64 = 8;
 /// Candidates that are executed on all scoring cases at the end.
 const FINALISTS: u64 = 3;
 
@@ -213,13 +216,17 @@ impl Start<'_> {
         let minibatch = count(optimizer.minibatch_size).min(train).max(1);
         let proposals = match optimizer.name {
             OptimizerName::None => 0,
+            OptimizerName::FewShot => SETS,
             _ => u64::from(optimizer.epochs).saturating_mul(train.div_ceil(minibatch)),
         };
         let once = |cases: u64| cases.saturating_mul(repeats);
         let prompts = count(trainable.len()).max(1);
         // At most a critique of each case and two attempts for each prompt.
         let most = prompts.saturating_mul(minibatch + 2);
-        let proposal = CallRange { min: 1, expected: 1 + minibatch.div_ceil(2), max: Some(most) };
+        let proposal = match optimizer.name.asks_model() {
+            true => CallRange { min: 1, expected: 1 + minibatch.div_ceil(2), max: Some(most) },
+            false => CallRange::exactly(0),
+        };
         // Half of the candidates are rejected by the first block of their race.
         let expected = val + proposals * (minibatch + val.div_ceil(2)) + FINALISTS * val + 2 * test;
         let max = val + proposals * (minibatch + val) + FINALISTS * val + 2 * test;
@@ -230,12 +237,29 @@ impl Start<'_> {
         Estimate { cases, llm_calls }
     }
 
+    /// Notes that `fewshot` has no prompt to find demos for, at `pointer`, where the prompts are.
+    pub fn check_demos(
+        optimizer: &Optimizer,
+        trainable: &[TrainablePrompt],
+        pointer: &str,
+        problems: &mut Vec<FieldError>,
+    ) {
+        let is_missing = !trainable.is_empty() && trainable.iter().all(|prompt| !prompt.demos_trainable);
+        if optimizer.name == OptimizerName::FewShot && is_missing {
+            let message = "no model node reads a prompt with `requires_grad: true` and `demos_trainable: true` in its instructions";
+            let problem = FieldError::new(pointer, "no_trainable_demos", message);
+            problems.push(problem.suggest(
+                r#""prompts": {"style": {"text": "Be brief.", "requires_grad": true, "demos_trainable": true}}, and in a node "system": "{{ config.prompts.style.text }}""#,
+            ));
+        }
+    }
+
     /// Notes a budget that cannot pay for the seed on the scoring cases, one proposal and its race with all of them; a quarter of a small
-    /// budget is kept for the final.
+    /// budget is kept for the final, and with `auto` a fifth for demos.
     pub fn check_budget(
         &self,
         optimizer: &Optimizer,
-        splits: &Splits,
+        (splits, trainable): (&Splits, &[TrainablePrompt]),
         at: &str,
         problems: &mut Vec<FieldError>,
     ) {
@@ -243,10 +267,13 @@ impl Start<'_> {
         let minibatch = count(optimizer.minibatch_size).min(train);
         // The race executes the candidate and the rest of the seed's scoring cases.
         let cases = (val + minibatch + val).saturating_mul(u64::from(optimizer.settings.repeats));
-        let proposal = 1 + minibatch.div_ceil(2);
+        let proposal = if optimizer.name.asks_model() { 1 + minibatch.div_ceil(2) } else { 0 };
         let calls = self.calls_of_case().expected.saturating_mul(cases).saturating_add(proposal);
         let calls = calls.saturating_add(self.calls_of_calibration().expected);
-        let calls = calls.saturating_mul(4).div_ceil(3);
+        let keeps_demos =
+            optimizer.name == OptimizerName::Auto && trainable.iter().any(|prompt| prompt.demos_trainable);
+        let kept = MOST_KEPT + if keeps_demos { KEPT_FOR_DEMOS } else { 0 };
+        let calls = calls.saturating_mul(1_000).div_ceil(1_000 - kept);
         let least = if optimizer.name == OptimizerName::None { 0 } else { calls };
         if let Some(limit) = optimizer.settings.limits.max_llm_calls.filter(|limit| *limit < least) {
             let message = format!(

@@ -2,12 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use engine::{Plan, prompts_named};
+use engine::{Plan, PromptUse, prompts_named};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::FieldError;
 
 use crate::rewrite::{FrozenSpan, PromptRules};
 use crate::warning::Warning;
+
+/// An example of what a node is asked and answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demo {
+    /// What it is asked: `user` if that is one text.
+    pub inputs: Value,
+    /// What it answers.
+    pub output: Value,
+}
+
+/// The demos of a prompt in a config, without members that have no meaning; none if it has none.
+#[must_use]
+pub fn read_demos(demos: Option<&Value>) -> Vec<Demo> {
+    let demos = demos.and_then(Value::as_array).into_iter().flatten();
+    demos.filter_map(|demo| serde_json::from_value(demo.clone()).ok()).collect()
+}
 
 /// A prompt that may be rewritten.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +39,9 @@ pub struct TrainablePrompt {
     pub constraints: Vec<String>,
     /// What every rewrite must keep.
     pub rules: PromptRules,
-    /// Whether examples may be added to it.
+    /// Its demos at the start.
+    pub demos: Vec<Demo>,
+    /// Whether it may get other demos, and instructions of a model read it.
     pub demos_trainable: bool,
 }
 
@@ -34,11 +53,16 @@ pub fn trainable_prompts(
     pointer: &str,
     (problems, warnings): (&mut Vec<FieldError>, &mut Vec<Warning>),
 ) -> Vec<TrainablePrompt> {
-    let named = named_prompts(plan, config);
+    let named = named_prompts(plan, config, |_| true);
+    let instructing = named_prompts(plan, config, |named| named.instructs);
+    let is_named =
+        |names: &Option<BTreeSet<String>>, name| names.as_ref().is_none_or(|names| names.contains(name));
     let mut trainable = Vec::new();
     for (name, prompt) in prompts(config).filter(|(_, prompt)| is_trainable(prompt)) {
-        if named.as_ref().is_none_or(|named| named.contains(name)) {
-            trainable.extend(read(name, prompt));
+        if is_named(&named, name) {
+            let mut found = read(name, prompt);
+            found.iter_mut().for_each(|prompt| prompt.demos_trainable &= is_named(&instructing, name));
+            trainable.extend(found);
         } else {
             let message = format!("no node reads the prompt '{name}', so it stays as it is");
             warnings.push(Warning::new("prompt_unread", message));
@@ -76,10 +100,14 @@ fn is_trainable(prompt: &Map<String, Value>) -> bool {
     prompt.get("requires_grad") == Some(&Value::Bool(true))
 }
 
-/// The names of prompts that nodes read, also through the text of another prompt; `None` if any may be read.
-fn named_prompts(plan: &Plan, config: &Map<String, Value>) -> Option<BTreeSet<String>> {
-    let mut left: Vec<String> =
-        plan.prompts_named().iter().map(|named| named.prompt.clone()).collect::<Option<_>>()?;
+/// The names of prompts that these uses read, also through the text of another prompt; `None` if any may be read.
+fn named_prompts(
+    plan: &Plan,
+    config: &Map<String, Value>,
+    is_wanted: impl Fn(&PromptUse) -> bool,
+) -> Option<BTreeSet<String>> {
+    let wanted = plan.prompts_named().iter().filter(|named| is_wanted(named));
+    let mut left: Vec<String> = wanted.map(|named| named.prompt.clone()).collect::<Option<_>>()?;
     let mut named = BTreeSet::new();
     while let Some(name) = left.pop() {
         let text = config.get("prompts").and_then(|prompts| prompts.get(&name)?.get("text")?.as_str());
@@ -101,6 +129,7 @@ fn read(name: &str, prompt: &Map<String, Value>) -> Option<TrainablePrompt> {
     let frozen: Vec<FrozenSpan> = list("frozen_spans").filter_map(span).collect();
     let max_chars = prompt.get("max_chars").and_then(Value::as_u64);
     let rules = PromptRules::of(&seed, &frozen, max_chars.and_then(|most| usize::try_from(most).ok()));
+    let demos = read_demos(prompt.get("demos"));
     let demos_trainable = prompt.get("demos_trainable") == Some(&Value::Bool(true));
     Some(TrainablePrompt {
         name: name.to_owned(),
@@ -108,6 +137,7 @@ fn read(name: &str, prompt: &Map<String, Value>) -> Option<TrainablePrompt> {
         role: text("role"),
         constraints,
         rules,
+        demos,
         demos_trainable,
     })
 }
@@ -186,6 +216,26 @@ mod tests {
             FrozenSpan::Between { start: "<b>".into(), end: "</b>".into() },
         ];
         assert_eq!(read.rules, PromptRules::of(&read.seed, &frozen, Some(50)));
+    }
+
+    #[test]
+    fn demos_are_for_prompts_that_instruct_a_model() {
+        let node = |system: &str, user: &str| json!({"name": "a", "type": "llm", "model": "openai/m", "system": system, "user": user});
+        let graph = |node: Value| {
+            json!({"format": "graph/1", "nodes": [node],
+            "edges": [{"from": "START", "to": "a"}, {"from": "a", "to": "END"}]})
+        };
+        let prompt = |text: &str| json!({"text": text, "requires_grad": true, "demos_trainable": true});
+        let prompts = json!({"style": prompt("Be {{ config.prompts.tone.text }}."), "tone": prompt("kind"), "ask": prompt("x")});
+        let config = Map::from_iter([("prompts".to_owned(), prompts)]);
+        let found = |node: Value| -> Vec<String> {
+            let plan = engine::check(&graph(node)).unwrap_or_else(|problems| panic!("{problems:?}"));
+            let all = trainable_prompts(&plan, &config, "", (&mut Vec::new(), &mut Vec::new()));
+            all.into_iter().filter(|prompt| prompt.demos_trainable).map(|prompt| prompt.name).collect()
+        };
+        let read = |name: &str| format!("{{{{ config.prompts.{name}.text }}}}");
+        assert_eq!(found(node(&read("style"), &read("ask"))), ["style", "tone"]);
+        assert_eq!(found(node("x", &read("style"))), [""; 0]);
     }
 
     #[test]

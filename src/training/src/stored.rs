@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::ports::ExampleInputs;
 use engine::{NodeError, RunError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -94,6 +95,9 @@ pub struct StoredStep {
     /// The prompts that it read, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts_read: Vec<String>,
+    /// What its model was asked, if that and its result can be a demo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub example: Option<ExampleInputs>,
 }
 
 impl StoredResult {
@@ -168,6 +172,7 @@ impl StoredStep {
             output: step.output.clone(),
             error,
             prompts_read: step.prompts_read.clone(),
+            example: step.example.clone(),
         }
     }
 
@@ -187,6 +192,7 @@ impl StoredStep {
             output: self.output,
             error,
             prompts_read: self.prompts_read,
+            example: self.example,
         }
     }
 }
@@ -224,6 +230,7 @@ mod tests {
             output: Some(json!({"text": "a\u{0}b", "n": 0.1 + 0.2})),
             error,
             prompts_read: vec!["style".into()],
+            example: Some(ExampleInputs { prompts: vec!["style".into()], inputs: json!({"user": "hi"}) }),
         };
         let failed = NodeError::retryable(ErrorCode::ModelUnavailable, "is away");
         CaseRun {

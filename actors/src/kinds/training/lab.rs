@@ -20,6 +20,7 @@ use wire::ErrorCode;
 
 use super::halt::{Halt, Interruption};
 use super::progress::Progress;
+use super::reserve::Kept;
 use super::session::{Session, read_result};
 use crate::lanes::WriteError;
 use crate::run::whole;
@@ -29,9 +30,6 @@ use crate::text::json as text_of;
 const PAUSE_GRACE: Duration = Duration::from_secs(10);
 /// The same after a shutdown has begun: the run is cut off soon.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(4);
-/// The part of the time that is kept for the final: one of so many.
-const KEPT_TIME: u32 = 10;
-
 /// Configs of candidates that are kept.
 const CONFIGS: usize = 16;
 
@@ -56,11 +54,12 @@ pub(super) struct ActorLab<'a> {
     known: Mutex<BTreeSet<CaseKey>>,
     pub(super) marks: Mutex<BTreeSet<String>>,
     configs: Mutex<HashMap<u32, Arc<Map<String, Value>>>>,
+    pub(super) kept: Mutex<Kept>,
     /// Numbers what the search asks for: the same in each life.
     steps: AtomicU64,
     pub(super) progress: Mutex<Progress>,
-    /// Prompts of candidates, by their numbers.
-    pub(super) texts: Mutex<HashMap<u32, Arc<BTreeMap<String, String>>>>,
+    /// Candidates that were published, by their numbers.
+    pub(super) candidates: Mutex<HashMap<u32, Candidate>>,
     /// The epoch that is under way.
     pub(super) epoch: AtomicU32,
     interruption: Mutex<Option<Interruption>>,
@@ -70,11 +69,10 @@ pub(super) struct ActorLab<'a> {
 }
 
 impl<'a> ActorLab<'a> {
-    /// `kept`: thousandths of the budget that are kept for the final.
-    pub(super) fn new(session: &'a Session, marks: BTreeSet<String>, halt: &'a Halt, kept: u64) -> Self {
+    pub(super) fn new(session: &'a Session, marks: BTreeSet<String>, halt: &'a Halt, kept: Kept) -> Self {
         let now = session.ports.clock.monotonic();
         let progress = Progress::new(session.results.len(), session.decided.planned, &session.before, now);
-        session.calls.keep(kept);
+        session.calls.keep(kept.for_final + kept.for_demos);
         Self {
             session,
             halt,
@@ -82,8 +80,9 @@ impl<'a> ActorLab<'a> {
             known: Mutex::new(session.results.clone()),
             marks: Mutex::new(marks),
             configs: Mutex::default(),
+            kept: Mutex::new(kept),
             steps: AtomicU64::new(0),
-            texts: Mutex::default(),
+            candidates: Mutex::default(),
             epoch: AtomicU32::new(0),
             progress: Mutex::new(progress),
             interruption: Mutex::default(),
@@ -130,22 +129,6 @@ impl<'a> ActorLab<'a> {
         Stop::Lost
     }
 
-    /// The time that is left; a part of it is kept for the final.
-    fn time_left(&self, is_final: bool) -> Option<Duration> {
-        let limit = self.session.settings.max_active?;
-        let has_final = self.session.optimizer.as_ref().is_some_and(|optimizer| optimizer.has_final());
-        let limit = if is_final || !has_final { limit } else { limit - limit / KEPT_TIME };
-        Some(limit.saturating_sub(self.progress.lock().active(self.now())))
-    }
-
-    /// Ends when the time is over.
-    async fn time_is_over(&self, is_final: bool) {
-        match self.time_left(is_final) {
-            Some(left) => self.session.ports.clock.sleep(left).await,
-            None => std::future::pending().await,
-        }
-    }
-
     /// Stores that the time of the run has ended at a step, before that takes effect.
     async fn end_of_time(&self, step: u64) -> Stop {
         self.ends(step, Stop::MaxSeconds).await
@@ -173,7 +156,7 @@ impl<'a> ActorLab<'a> {
         if configs.len() >= CONFIGS && !configs.contains_key(&candidate.number) {
             configs.clear();
         }
-        let make = || Arc::new(self.session.config_of(&candidate.prompts));
+        let make = || Arc::new(self.session.config_of(candidate));
         Arc::clone(configs.entry(candidate.number).or_insert_with(make))
     }
 
@@ -219,11 +202,15 @@ impl<'a> ActorLab<'a> {
         Stop::Lost
     }
 
-    /// Ends the run if a candidate has other prompts than when cases were first executed with it: their results are not those of these
+    /// Ends the run if a candidate has other prompts or demos than when cases were first executed with it: their results are not those of these
     /// prompts. A newer version of the service may search otherwise.
     async fn check_prompts(&self, candidate: &Candidate) -> Result<(), Stop> {
         let prefix = format!("prompts {} ", candidate.number);
-        let mark = prefix.clone() + &hex::encode(digest(&SHA256, text_of(&*candidate.prompts).as_bytes()));
+        let mut told = text_of(&*candidate.prompts);
+        if candidate.demos.values().any(|demos| !demos.is_empty()) {
+            told.push_str(&text_of(&*candidate.demos));
+        }
+        let mark = prefix.clone() + &hex::encode(digest(&SHA256, told.as_bytes()));
         let known = self.marks.lock().range(prefix.clone()..).next().cloned();
         match known.filter(|known| known.starts_with(&prefix)) {
             None => self.once(mark, |_| {}).await,
@@ -419,6 +406,10 @@ impl Lab for ActorLab<'_> {
                 Ok(None)
             }
         }
+    }
+
+    fn release_demos(&self) {
+        self.release_kept_for_demos();
     }
 
     async fn publish(&self, event: SearchEvent<'_>) -> Result<(), Stop> {

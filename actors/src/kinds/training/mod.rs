@@ -15,6 +15,7 @@ mod progress;
 mod publish;
 mod reads;
 mod records;
+mod reserve;
 mod result;
 mod session;
 mod slots;

@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 use store::{NewCase, StoreError, StoredCheckpoint, WorkflowRef};
 use training::evaluators::check_workflows;
 use training::request::{
-    DatasetSource, Optimizer, OptimizerName, Resume, RunSettings, Workload, read_evaluation, read_training,
+    DatasetSource, Optimizer, Resume, RunSettings, Workload, read_evaluation, read_training,
 };
 use training::{
     Case, FoundVersion, Splits, Start, TestEstimate, TrainablePrompt, Versions, Warning, optimizer_problem,
-    resolve, split,
+    read_demos, resolve, split,
 };
 use uuid::Uuid;
 use wire::{FieldError, SplitRecord, TrainingKind, TrainingNotice, TrainingPlan};
@@ -220,7 +220,7 @@ fn decide(
     let optimizer_model = models.optimizer.as_ref().map_or(defaults.optimizer, |choice| choice.fields());
     start.check_judges(&judge_model, problems);
     if read.settings.limits.max_cost.is_some() {
-        let proposes = read.optimizer.as_ref().is_some_and(|optimizer| optimizer.name != OptimizerName::None);
+        let proposes = read.optimizer.as_ref().is_some_and(|optimizer| optimizer.name.asks_model());
         let models = [(proposes, &optimizer_model), (start.asks_judges(), &judge_model)];
         let models: Vec<_> =
             models.into_iter().filter(|(is_used, _)| *is_used).map(|(_, model)| model).collect();
@@ -231,7 +231,9 @@ fn decide(
     let estimate = match (&read.optimizer, &splits) {
         (Some(optimizer), Some(splits)) => {
             check_optimizer(optimizer, &optimizer_model, at, problems);
-            start.check_budget(optimizer, splits, &format!("{at}/optimizer/budget"), problems);
+            Start::check_demos(optimizer, &trainable, "/runnable_config/prompts", problems);
+            let budget_at = format!("{at}/optimizer/budget");
+            start.check_budget(optimizer, (splits, &trainable), &budget_at, problems);
             start.estimate_training(optimizer, splits, &trainable)
         }
         _ => start.estimate_evaluation(&read.settings),
@@ -252,14 +254,14 @@ fn decide(
     }
 }
 
-/// Notes a model of the optimizer that cannot be used, unless nothing is proposed.
+/// Notes a model of the optimizer that cannot be used, unless it is not asked.
 fn check_optimizer(
     optimizer: &Optimizer,
     model: &Map<String, Value>,
     at: &str,
     problems: &mut Vec<FieldError>,
 ) {
-    if optimizer.name == OptimizerName::None {
+    if !optimizer.name.asks_model() {
         return;
     }
     if let Some(problem) = optimizer_problem(model) {
@@ -352,14 +354,19 @@ async fn resumed_prompts(
 async fn returned(ports: &RunPorts, run: Uuid) -> Result<Option<StoredCheckpoint>, StoreError> {
     let Some(stored) = ports.store.run(run).await? else { return Ok(None) };
     let output = stored.output.as_deref().and_then(|output| stored_json(output).ok()).unwrap_or_default();
-    let returned = output.get("prompts").cloned().unwrap_or_default();
+    let part = |name: &str| output.get(name).and_then(Value::as_object).cloned();
+    let (returned, demos) = (part("prompts"), part("demos").unwrap_or_default());
     let checkpoints = ports.store.checkpoints_of_run(run).await?;
     let has = |checkpoint: &StoredCheckpoint| {
         let config = stored_json(&checkpoint.runnable_config).unwrap_or_default();
-        let text = |name: &str| config.pointer("/prompts").and_then(|prompts| prompts.get(name)?.get("text"));
-        returned
-            .as_object()
-            .is_some_and(|returned| returned.iter().all(|(name, prompt)| text(name) == Some(prompt)))
+        let member = |name: &str, member: &str| config.get("prompts")?.get(name)?.get(member).cloned();
+        let has_texts = returned.as_ref().is_some_and(|returned| {
+            returned.iter().all(|(name, text)| member(name, "text").as_ref() == Some(text))
+        });
+        let has_demos = demos
+            .iter()
+            .all(|(name, returned)| read_demos(member(name, "demos").as_ref()) == read_demos(Some(returned)));
+        has_texts && has_demos
     };
     Ok(checkpoints.into_iter().rev().find(has))
 }

@@ -6,7 +6,7 @@ use store::batch::TrainingCandidateRow;
 use store::{NewCheckpoint, StoredCheckpoint};
 use training::optimize::{Candidate, Decision, SearchEvent, Stop};
 use training::report::line_diff;
-use training::{Summary, TrainablePrompt};
+use training::{Demo, Summary, TrainablePrompt};
 use wire::{CandidateRecord, ChangedPrompt, CheckpointRecord, EpochComplete, TrainingEvent, TrainingResult};
 
 use super::events::TrainingEvents;
@@ -92,7 +92,7 @@ impl ActorLab<'_> {
         };
         let mark = format!("candidate {}", candidate.number);
         let event = TrainingEvent::TrainingCandidate(Box::new(record));
-        self.texts.lock().insert(candidate.number, std::sync::Arc::clone(&candidate.prompts));
+        self.candidates.lock().insert(candidate.number, candidate.clone());
         self.once(mark, |events| {
             events.candidate(row);
             events.event(event);
@@ -102,18 +102,25 @@ impl ActorLab<'_> {
 
     /// The prompts of a candidate that differ from its first parent's.
     fn changed(&self, candidate: &Candidate, changed: &[String]) -> Vec<ChangedPrompt> {
-        let texts = self.texts.lock();
-        let parent = candidate.parents.first().and_then(|parent| texts.get(parent));
+        let candidates = self.candidates.lock();
+        let parent = candidate.parents.first().and_then(|parent| candidates.get(parent));
         let seed =
             |name: &str| self.session.prompts.iter().find(|prompt: &&TrainablePrompt| prompt.name == name);
-        let before = |name: &str| match parent {
-            Some(parent) => parent.get(name).cloned(),
-            None => seed(name).map(|prompt| prompt.seed.clone()),
+        let before = |name: &String| match parent {
+            Some(parent) => Some((parent.prompts.get(name)?.clone(), parent.demos.get(name).cloned())),
+            None => seed(name).map(|prompt| (prompt.seed.clone(), Some(prompt.demos.clone()))),
         };
         let change = |name: &String| {
             let text = candidate.prompts.get(name)?.clone();
-            let diff = line_diff(&before(name).unwrap_or_default(), &text);
-            Some(ChangedPrompt { name: name.clone(), text, diff })
+            let (old_text, old_demos) = before(name).unwrap_or_default();
+            let old_demos = old_demos.unwrap_or_default();
+            let demos = candidate.demos.get(name).filter(|demos| **demos != old_demos);
+            let diff = match demos {
+                Some(demos) => line_diff(&written(&old_text, &old_demos), &written(&text, demos)),
+                None => line_diff(&old_text, &text),
+            };
+            let demos = demos.map(|demos| demos.iter().map(|demo| json!(demo)).collect());
+            Some(ChangedPrompt { name: name.clone(), text, demos, diff })
         };
         changed.iter().filter_map(change).collect()
     }
@@ -156,6 +163,7 @@ impl ActorLab<'_> {
             checkpoints: Vec::new(),
             best_checkpoint: None,
             prompts: prompts_of(best),
+            demos: demos_of(best),
             stop_reason: "cancelled".to_owned(),
             outcome: "no_significant_gain".to_owned(),
             seed_vs_best: None,
@@ -193,7 +201,7 @@ impl ActorLab<'_> {
             run_id: session.run,
             candidate: i32::try_from(candidate.number).unwrap_or(i32::MAX),
             epoch: i32::try_from(epoch).unwrap_or(i32::MAX),
-            runnable_config: text_of(&kept(session.config_of(&candidate.prompts))),
+            runnable_config: text_of(&kept(session.config_of(candidate))),
             metrics: text_of(&means(summary)),
             metadata: metadata.to_string(),
             score: summary.score,
@@ -225,6 +233,17 @@ pub(super) fn means(summary: &Summary) -> Map<String, Value> {
 /// The texts of a candidate's prompts.
 pub(super) fn prompts_of(candidate: &Candidate) -> Map<String, Value> {
     candidate.prompts.iter().map(|(name, text)| (name.clone(), json!(text))).collect()
+}
+
+/// The demos of a candidate's prompts, also of those without any.
+pub(super) fn demos_of(candidate: &Candidate) -> Map<String, Value> {
+    candidate.demos.iter().map(|(name, demos)| (name.clone(), json!(demos))).collect()
+}
+
+/// A prompt as a diff shows it: its text, and a line for each demo.
+fn written(text: &str, demos: &[Demo]) -> String {
+    let lines = demos.iter().map(|demo| json!(demo).to_string());
+    std::iter::once(text.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 /// A config without what belongs to a single run.

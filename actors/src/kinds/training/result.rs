@@ -6,7 +6,7 @@ use training::Evaluated;
 use training::optimize::{Finding, SeedAndBest};
 use wire::{EvaluationResult, ScorePair, SeedVsBest, TrainingResult};
 
-use super::publish::{means, prompts_of};
+use super::publish::{demos_of, means, prompts_of};
 use super::records::checkpoint_summary;
 use super::session::Session;
 use crate::text::stored_json;
@@ -23,6 +23,7 @@ pub(super) async fn of_training(session: &Session, finding: &Finding) -> Result<
         checkpoints: checkpoints.iter().map(checkpoint_summary).collect(),
         best_checkpoint: best.as_ref().map(checkpoint_summary),
         prompts: prompts_of(returned),
+        demos: demos_of(returned),
         stop_reason: stop_reason.as_str().to_owned(),
         outcome: outcome.as_str().to_owned(),
         seed_vs_best: (comparison.n > 0).then(|| SeedVsBest {

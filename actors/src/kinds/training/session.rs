@@ -1,6 +1,6 @@
 //! A run as it executes: everything that its cases have in common, read from its rows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use store::{CaseKey, StoreError, StoredTraining};
 use training::calls::{CallJournal, CallSettings, CallUsage, Calls, Endpoints};
 use training::evaluators::Evaluator;
+use training::optimize::Candidate;
 use training::request::{DatasetSource, Optimizer, RunSettings, read_evaluation, read_training};
 use training::{
     Case, CaseSettings, StoredResult, TrainablePrompt, read_stored_case, split, trainable_prompts,
@@ -192,13 +193,20 @@ impl Session {
         })
     }
 
-    /// The config with the texts of these prompts.
-    pub(super) fn config_of(&self, prompts: &BTreeMap<String, String>) -> Map<String, Value> {
+    /// The config with the texts and demos of these prompts.
+    pub(super) fn config_of(&self, candidate: &Candidate) -> Map<String, Value> {
         let mut config = self.config.clone();
         let known = config.get_mut("prompts").and_then(Value::as_object_mut);
         for (name, prompt) in known.into_iter().flatten() {
-            if let (Some(text), Some(prompt)) = (prompts.get(name), prompt.as_object_mut()) {
+            let Some(prompt) = prompt.as_object_mut() else { continue };
+            if let Some(text) = candidate.prompts.get(name) {
                 prompt.insert("text".to_owned(), json!(text));
+            }
+            let seed = || self.prompts.iter().find(|prompt| prompt.name == *name);
+            let demos =
+                candidate.demos.get(name).filter(|demos| seed().is_none_or(|seed| seed.demos != **demos));
+            if let Some(demos) = demos {
+                prompt.insert("demos".to_owned(), json!(demos));
             }
         }
         config

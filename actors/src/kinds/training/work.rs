@@ -17,6 +17,7 @@ use wire::{ErrorCode, TrainingEvent};
 use super::events::TrainingEvents;
 use super::halt::{Halt, Interruption, Pauses};
 use super::lab::ActorLab;
+use super::reserve::Kept;
 use super::result::{of_evaluation, of_training, output};
 use super::session::{Corrupt, RunOf, Session, Stored, StoredStart};
 use super::state::State;
@@ -161,9 +162,10 @@ async fn carry_out(session: Session, marks: BTreeSet<String>, halt: Halt) -> End
         .optimizer
         .as_ref()
         .map(|optimizer| Problem::new(&session.cases, &session.prompts, &session.evaluators, optimizer));
-    let kept = problem.as_ref().map_or(0, |problem| {
+    let kept = problem.as_ref().map_or(Kept::default(), |problem| {
         let calls_of_case = session.decided.calls_of_case.max(1);
-        problem.kept_thousandths(calls_of_case, session.settings.limits.max_llm_calls)
+        let for_final = problem.kept_thousandths(calls_of_case, session.settings.limits.max_llm_calls);
+        Kept { for_final, for_demos: problem.kept_for_demos() }
     });
     let lab = ActorLab::new(&session, marks, &halt, kept);
     let ended = match &problem {

@@ -49,7 +49,7 @@ pub(super) async fn started(service: &mut Service) -> Client {
     client
 }
 
-async fn workflow(client: &Client, model: &str) -> String {
+pub(super) async fn workflow(client: &Client, model: &str) -> String {
     workflow_of(client, sorting(model)).await
 }
 

@@ -5,6 +5,7 @@ mod calibration;
 mod cancel;
 mod evaluations;
 mod faults;
+mod fewshot;
 mod functions;
 mod instances;
 mod judge;

@@ -74,6 +74,9 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
     }
 }
 
+/// Fields with the instructions of a model: of `llm` and `agent`, of `classify` and `extract`, of `judge`.
+const INSTRUCTIONS: [&str; 3] = ["/system", "/instructions", "/criteria"];
+
 /// The prompt that a name of a template reads.
 fn prompt_use(named: &Named) -> Option<PromptUse> {
     let prompt = prompt_named(&named.name)?;
@@ -81,7 +84,8 @@ fn prompt_use(named: &Named) -> Option<PromptUse> {
         Owner::Node(node) => Some(node.clone()),
         Owner::After(_) | Owner::Output => None,
     };
-    Some(PromptUse { node, prompt })
+    let instructs = node.is_some() && INSTRUCTIONS.iter().any(|field| named.pointer.ends_with(field));
+    Some(PromptUse { node, prompt, instructs })
 }
 
 fn plan_node(graph: &Graph, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {

@@ -204,6 +204,7 @@ impl Visit<'_> {
             begun: false,
             input_digest: [0; 32],
             prompts_read: Vec::new(),
+            example: None,
             started_at: self.env.ports.clock.now(),
             note: None,
             question: None,
@@ -307,6 +308,7 @@ impl Visit<'_> {
         let input = self.input_noting(&reads).await;
         record.prompts_read = reads.names();
         let input = input?;
+        record.example = self.example(&reads, &input);
         let (budget, (digest, bytes)) = (&self.env.budget, crate::canonical::text_digest(&input));
         record.input_digest = digest;
         let _input = budget.input(&self.path, bytes)?;

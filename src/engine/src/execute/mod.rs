@@ -10,6 +10,7 @@ mod attempt;
 mod budget;
 mod call;
 mod delivery;
+mod example;
 mod frame;
 mod input;
 mod limit;
@@ -46,6 +47,7 @@ pub use plan::Plan;
 pub use plan::PromptUse;
 pub(crate) use plan::prompt_named;
 pub(crate) use plan::{Destination, PlanEdge, PlanNode, PlanTarget};
+pub(crate) use reads::reading_instructions;
 pub use recorded::RecordedStep;
 pub use refill::{FilledInput, refill};
 

@@ -37,6 +37,8 @@ pub struct PromptUse {
     pub node: Option<String>,
     /// The prompt; `None` if the template does not write its name out, and may read any of them.
     pub prompt: Option<String>,
+    /// Whether it is read in the instructions of a model, which the prompt's demos follow.
+    pub instructs: bool,
 }
 
 /// The prompt of a dotted name; inside it `None` if the name does not say which one.

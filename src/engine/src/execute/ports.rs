@@ -16,6 +16,7 @@ pub use super::attachments::{
     AttachedFile, Attachments, Look, NewImage, NoAttachments, Room, attachment_not_found,
 };
 use super::delivery::Delivery;
+pub use super::example::ExampleInputs;
 pub use super::observer::{ModelCall, ModelObserver, WithinBudget};
 pub use super::spending::{ModelBudget, Spending};
 pub use super::stores::{DatabaseQuery, DatabaseRows, Databases, FoundChunk, SearchIndex};
@@ -80,6 +81,8 @@ pub struct StepRecord {
     pub input_digest: [u8; 32],
     /// The prompts of the config that its templates have read, sorted.
     pub prompts_read: Vec<String>,
+    /// What a model was asked, of an attempt in a [`Rehearsal`] whose instructions read prompts with `demos_trainable`.
+    pub example: Option<ExampleInputs>,
     /// When the attempt began.
     pub started_at: DateTime<Utc>,
     /// What a resumed attempt has to know, JSON; of an attempt whose start is recorded.

@@ -5,14 +5,24 @@ use std::sync::Arc;
 
 use minijinja::Value as View;
 use minijinja::value::{Enumerator, Object, ObjectRepr, ValueKind};
+use models::Message;
 use parking_lot::Mutex;
 
 use super::scope::Prompts;
 use crate::template::overlay;
 
-/// The names of prompts that templates have read. Cheap to clone.
+/// What templates have read of the prompts. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PromptReads(Arc<Mutex<BTreeSet<String>>>);
+pub(super) struct PromptReads(Arc<Mutex<Reads>>);
+
+#[derive(Debug, Default)]
+struct Reads {
+    names: BTreeSet<String>,
+    /// Those that instructions of a model read and that may get other demos.
+    trained_by_demos: BTreeSet<String>,
+    /// Messages of demos after the instructions.
+    demo_messages: usize,
+}
 
 impl PromptReads {
     /// The same names, with `config.prompts` that adds to these reads.
@@ -27,15 +37,60 @@ impl PromptReads {
 
     /// The names so far, sorted.
     pub(super) fn names(&self) -> Vec<String> {
-        self.0.lock().iter().cloned().collect()
+        self.0.lock().names.iter().cloned().collect()
+    }
+
+    /// The prompts with `demos_trainable` that instructions of a model have read, sorted, and the number of messages that their demos are.
+    pub(super) fn trained_by_demos(&self) -> (Vec<String>, usize) {
+        let reads = self.0.lock();
+        (reads.trained_by_demos.iter().cloned().collect(), reads.demo_messages)
     }
 }
 
-/// `config.prompts` of one visit.
+/// Has `fill` read the instructions of a model, and returns its result with the messages that `demos` makes of the prompts that were read,
+/// in the order of their names. The visit learns of both.
+pub(crate) fn reading_instructions<T>(
+    scope: &View,
+    fill: impl FnOnce(&View) -> T,
+    demos: impl FnOnce(&[View]) -> Vec<Message>,
+) -> (T, Vec<Message>) {
+    let reads = PromptReads::default();
+    let filled = fill(&reads.recording(scope));
+    let Some(all) = prompts_of(scope) else { return (filled, Vec::new()) };
+    let names = reads.names();
+    let prompts: Vec<View> =
+        names.iter().map(|name| all.get_item(&View::from(name.as_str())).unwrap_or_default()).collect();
+    let messages = demos(&prompts);
+    if let Some(visit) = all.downcast_object_ref::<Recorded>() {
+        let is_trained = |(_, prompt): &(String, &View)| {
+            prompt.get_attr("demos_trainable").is_ok_and(|trainable| trainable == View::from(true))
+        };
+        let trained = names.into_iter().zip(&prompts).filter(is_trained).map(|(name, _)| name);
+        let mut reads = visit.reads.0.lock();
+        reads.trained_by_demos.extend(trained);
+        reads.demo_messages += messages.len();
+    }
+    (filled, messages)
+}
+
+fn prompts_of(scope: &View) -> Option<View> {
+    let prompts = scope.get_attr("config").ok()?.get_attr("prompts").ok()?;
+    (prompts.kind() == ValueKind::Map).then_some(prompts)
+}
+
+/// `config.prompts` of one visit, or of one template of it.
 #[derive(Debug)]
 struct Recorded {
     prompts: View,
     reads: PromptReads,
+}
+
+/// The prompts that the text of this one has read.
+fn read_by(prompts: &View, name: &View) -> Vec<String> {
+    if let Some(recorded) = prompts.downcast_object_ref::<Recorded>() {
+        return read_by(&recorded.prompts, name);
+    }
+    prompts.downcast_object_ref::<Prompts>().map(|prompts| prompts.read_by(name)).unwrap_or_default()
 }
 
 impl Object for Recorded {
@@ -45,11 +100,11 @@ impl Object for Recorded {
 
     fn get_value(self: &Arc<Self>, name: &View) -> Option<View> {
         let prompt = self.prompts.get_item(name).ok().filter(|prompt| !prompt.is_undefined())?;
-        let inside = self.prompts.downcast_object_ref::<Prompts>().map(|prompts| prompts.read_by(name));
-        let mut names = self.reads.0.lock();
-        names.extend(name.as_str().map(str::to_owned));
+        let inside = read_by(&self.prompts, name);
+        let mut reads = self.reads.0.lock();
+        reads.names.extend(name.as_str().map(str::to_owned));
         // A prompt's text may read others.
-        names.extend(inside.into_iter().flatten());
+        reads.names.extend(inside);
         Some(prompt)
     }
 

@@ -15,6 +15,7 @@ mod table;
 pub(crate) use build::plan_body;
 pub use catalogue::{Unknown, find};
 pub use logic::path::Path;
+pub use models::demos::demo_output;
 pub use table::{FieldRow, Needed, common_fields};
 
 pub use crate::execute::{Effect, NodeType};

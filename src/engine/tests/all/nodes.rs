@@ -7,6 +7,7 @@ mod chunk;
 mod client_tools;
 mod code;
 mod delay;
+mod demos;
 mod discord_message;
 mod document_read;
 mod email_send;

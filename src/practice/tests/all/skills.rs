@@ -141,6 +141,13 @@ async fn a_label_comes_from_the_best_that_the_prompt_has() {
             "the parcel",
             "shipping",
         ),
+        (
+            format!(
+                "{labels}\n{{\"input\": \"my parcel never came\", \"output\": {{\"label\": \"shipping\", \"reason\": \"\"}}}}"
+            ),
+            "the parcel",
+            "shipping",
+        ),
         (format!("{rules} Begin with \"Label:\"."), "invoice", "Label: billing"),
         (String::new(), "anything", "unknown"),
     ] {

@@ -1,6 +1,7 @@
 //! The end of a search: the winner among the best, whether it is better than the seed by more than chance, and the test.
 
 use super::board::Board;
+use super::fewshot;
 use super::lab::{Candidate, Lab, Phase, Round, Stop};
 use super::search::Search;
 use crate::compare::{Comparison, WeightedScore, interval, kfold};
@@ -183,9 +184,11 @@ pub(super) async fn end(mut search: Search<'_>, mut stop_reason: StopReason) -> 
 
 /// The best candidates besides the seed that were accepted, or executed on all scoring cases, and are better than the seed, the best
 /// first. Of equal ones the shorter.
-fn finalists(search: &Search<'_>, val: &[usize]) -> Vec<Candidate> {
-    let length =
-        |candidate: &Candidate| candidate.prompts.values().map(|text| text.chars().count()).sum::<usize>();
+pub(super) fn finalists(search: &Search<'_>, val: &[usize]) -> Vec<Candidate> {
+    let length = |candidate: &Candidate| {
+        let texts = candidate.prompts.values().map(|text| text.chars().count()).sum::<usize>();
+        texts + fewshot::length(candidate)
+    };
     let is_known =
         |it: &&Candidate| search.accepted.contains(&it.number) || search.board.has_all(it.number, val);
     let known = search.candidates.iter().skip(1).filter(is_known);

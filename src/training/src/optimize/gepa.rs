@@ -48,6 +48,11 @@ impl Pool {
         Self { members: vec![seed], subset, without_success: 0, rejected: 0, proposals: 0, merges: 0 }
     }
 
+    /// A candidate that was found before the pool.
+    pub(super) fn add(&mut self, candidate: Candidate) {
+        self.members.push(candidate);
+    }
+
     /// Whether the pool has tried enough: nothing succeeds any more on all scoring cases.
     pub(super) fn is_stalled(&self) -> bool {
         self.rejected >= STALLED
@@ -69,7 +74,7 @@ pub(super) async fn step(search: &mut Search<'_>, minibatch: &[usize]) -> Result
     };
     let Some((parent, changes)) = proposed else { return Ok(()) };
     let candidate = search.candidate(&parent, &changes);
-    match search.compare(&parent, &candidate, subset, &changes).await? {
+    match search.compare(&parent, &candidate, subset).await? {
         Decision::Accepted => {
             search.pool.members.push(candidate);
             (search.pool.without_success, search.pool.rejected) = (0, 0);

@@ -9,11 +9,12 @@ use models::Message;
 use super::ending::StopReason;
 use crate::compare::Comparison;
 use crate::evaluators::Verdict;
+use crate::prompts::Demo;
 use crate::runner::CaseRun;
 use crate::score::Summary;
 use crate::warning::Warning;
 
-/// Texts of all trainable prompts.
+/// Texts of all trainable prompts, and demos of those that may get others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// 0 for the seed, then in the order in which they were made.
@@ -22,6 +23,20 @@ pub struct Candidate {
     pub parents: Vec<u32>,
     /// The text of each prompt, by its name.
     pub prompts: Arc<BTreeMap<String, String>>,
+    /// The demos of each prompt with `demos_trainable`, by its name; empty for one without demos.
+    pub demos: Arc<BTreeMap<String, Vec<Demo>>>,
+}
+
+impl Candidate {
+    /// The names of the prompts whose text or demos differ from another candidate's.
+    #[must_use]
+    pub fn changed_from(&self, other: &Self) -> Vec<String> {
+        let is_changed = |name: &&String| {
+            self.prompts.get(*name) != other.prompts.get(*name)
+                || self.demos.get(*name) != other.demos.get(*name)
+        };
+        self.prompts.keys().filter(is_changed).cloned().collect()
+    }
 }
 
 /// What cases are executed for.
@@ -169,7 +184,8 @@ pub enum SearchEvent<'a> {
 
 /// Executes cases and asks the optimizer's model. What was done before is returned again without being done. A part of the budget,
 /// [`Problem::kept_thousandths`](super::Problem::kept_thousandths), is kept until the first case of [`Phase::Final`] or
-/// [`Phase::Test`], so that fresh samples decide.
+/// [`Phase::Test`], so that fresh samples decide; another one,
+/// [`Problem::kept_for_demos`](super::Problem::kept_for_demos), until [`Self::release_demos`].
 #[async_trait]
 pub trait Lab: Send + Sync {
     /// Executes and judges cases with the prompts of a candidate: for each place the samples that the request asks for, in the
@@ -207,6 +223,9 @@ pub trait Lab: Send + Sync {
     /// # Errors
     /// [`Stop`].
     async fn ask(&self, question: Question) -> Result<Option<String>, Stop>;
+
+    /// What is kept of the budget and of the time for demos may be used from now on.
+    fn release_demos(&self);
 
     /// Publishes an event to readers.
     ///

@@ -3,6 +3,7 @@
 
 mod board;
 mod ending;
+mod fewshot;
 mod gepa;
 mod lab;
 mod problem;
@@ -14,4 +15,5 @@ mod textgrad;
 pub use ending::{Finding, Outcome, SeedAndBest, StopReason};
 pub use lab::{Candidate, Decision, JudgedRun, Lab, Phase, Question, Round, SearchEvent, Stop};
 pub use problem::Problem;
+pub(crate) use problem::{KEPT_FOR_DEMOS, MOST_KEPT};
 pub use search::search;

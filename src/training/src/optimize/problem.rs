@@ -10,13 +10,15 @@ use crate::case::Case;
 use crate::evaluators::Evaluator;
 use crate::numbers::float;
 use crate::prompts::TrainablePrompt;
-use crate::request::Optimizer;
+use crate::request::{Optimizer, OptimizerName};
 use crate::rewrite::LeakGuard;
 use crate::splits::{Splits, split};
 
 /// Thousandths of the budget that are kept for the final, at least and at most.
 const LEAST_KEPT: u64 = 100;
-const MOST_KEPT: u64 = 250;
+pub(crate) const MOST_KEPT: u64 = 250;
+/// Thousandths of the budget that `auto` keeps to try demos at the end.
+pub(crate) const KEPT_FOR_DEMOS: u64 = 200;
 
 /// A training, before its first call.
 pub struct Problem<'a> {
@@ -60,7 +62,20 @@ impl<'a> Problem<'a> {
     pub fn seed(&self) -> Candidate {
         let prompts: BTreeMap<String, String> =
             self.prompts.iter().map(|prompt| (prompt.name.clone(), prompt.seed.clone())).collect();
-        Candidate { number: 0, parents: Vec::new(), prompts: Arc::new(prompts) }
+        let demos = self.prompts.iter().filter(|prompt| prompt.demos_trainable);
+        let demos = demos.map(|prompt| (prompt.name.clone(), prompt.demos.clone())).collect();
+        Candidate { number: 0, parents: Vec::new(), prompts: Arc::new(prompts), demos: Arc::new(demos) }
+    }
+
+    /// Thousandths of the budget, and of the time, that are kept for demos beside those for the final.
+    #[must_use]
+    pub fn kept_for_demos(&self) -> u64 {
+        if self.optimizer.name == OptimizerName::Auto && self.trains_demos() { KEPT_FOR_DEMOS } else { 0 }
+    }
+
+    /// Whether a prompt may get other demos.
+    pub(super) fn trains_demos(&self) -> bool {
+        self.prompts.iter().any(|prompt| prompt.demos_trainable)
     }
 
     /// Executions of cases that the budget should still pay for when the proposals end: fresh samples of the seed and of one finalist on
@@ -89,7 +104,7 @@ impl<'a> Problem<'a> {
         self.cases.get(place).map_or(1.0, Case::weight)
     }
 
-    /// What is subtracted from the scores of a candidate: its prompts' growth over the seed.
+    /// What is subtracted from the scores of a candidate: its prompts' growth over the seed, without their demos.
     pub(super) fn penalty(&self, candidate: &Candidate) -> f64 {
         let characters =
             |texts: &mut dyn Iterator<Item = &str>| texts.map(|text| text.chars().count()).sum::<usize>();

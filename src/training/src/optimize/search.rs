@@ -7,14 +7,16 @@ use kernel::Purpose;
 
 use super::board::Board;
 use super::ending::{Finding, StopReason, end};
+use super::fewshot::Examples;
 use super::gepa::{self, Pool};
 use super::lab::{Candidate, Decision, Lab, Phase, Round, SearchEvent, Stop};
 use super::problem::Problem;
-use super::{random, textgrad};
+use super::{fewshot, random, textgrad};
 use crate::calibration::calibrate;
 use crate::compare::{Comparison, Race, race};
 use crate::evaluators::Evaluator;
 use crate::numbers::{float, mean};
+use crate::prompts::Demo;
 use crate::request::OptimizerName;
 use crate::rewrite::RejectedEdit;
 use crate::score::Summary;
@@ -35,10 +37,15 @@ const REJECTED: usize = 3;
 /// [`Stop::Lost`] if this process may not continue.
 pub async fn search(problem: &Problem<'_>, lab: &dyn Lab) -> Result<Finding, Stop> {
     let mut search = Search::new(problem, lab);
-    let reason = match search.run().await {
-        Ok(reason) => reason,
-        Err(stop) => stop.reason().ok_or(stop)?,
+    let ended = |ended: Result<StopReason, Stop>| match ended {
+        Ok(reason) => Ok(reason),
+        Err(stop) => stop.reason().ok_or(stop),
     };
+    let mut reason = ended(search.run().await)?;
+    if search.tries_demos_last(reason) {
+        lab.release_demos();
+        reason = ended(fewshot::at_the_end(&mut search).await.map(|()| reason))?;
+    }
     end(search, reason).await
 }
 
@@ -66,6 +73,8 @@ pub(super) struct Search<'a> {
     kept: BTreeSet<(u32, u32)>,
     /// The candidates of `gepa`.
     pub(super) pool: Pool,
+    /// What `fewshot` has found.
+    pub(super) examples: Examples,
 }
 
 impl<'a> Search<'a> {
@@ -85,6 +94,7 @@ impl<'a> Search<'a> {
             guard_rejected: BTreeSet::new(),
             kept: BTreeSet::new(),
             pool: Pool::new(problem.seed(), problem.splits.val.len()),
+            examples: Examples::default(),
         }
     }
 
@@ -108,6 +118,9 @@ impl<'a> Search<'a> {
                 return Ok(StopReason::NoHeadroom);
             }
         }
+        if problem.optimizer.name == OptimizerName::Auto && problem.trains_demos() {
+            fewshot::at_the_start(self).await?;
+        }
         let mut since_best = 0;
         for epoch in 1..=problem.optimizer.epochs {
             self.epoch = epoch;
@@ -115,7 +128,13 @@ impl<'a> Search<'a> {
             if problem.optimizer.name != OptimizerName::None {
                 for minibatch in self.minibatches() {
                     self.proposals = self.proposals.saturating_add(1);
-                    if self.uses_pool() {
+                    if problem.optimizer.name == OptimizerName::FewShot {
+                        if fewshot::is_complete(self) {
+                            break;
+                        }
+                        let best = self.best.clone();
+                        fewshot::step(self, &best, &minibatch).await?;
+                    } else if self.uses_pool() {
                         gepa::step(self, &minibatch).await?;
                         if problem.optimizer.name == OptimizerName::Auto && self.pool.is_stalled() {
                             // What follows begins with the best that was found.
@@ -125,7 +144,7 @@ impl<'a> Search<'a> {
                         self.propose(&minibatch).await?;
                     }
                     if self.without_failure >= SATURATED {
-                        self.end_epoch().await?;
+                        self.end_epoch(epoch == problem.optimizer.epochs).await?;
                         return Ok(StopReason::TrainSaturated);
                     }
                 }
@@ -133,7 +152,8 @@ impl<'a> Search<'a> {
             if self.uses_pool() {
                 gepa::end_epoch(self).await?;
             }
-            let score = self.end_epoch().await?;
+            let is_last = epoch == problem.optimizer.epochs || self.is_last_epoch();
+            let score = self.end_epoch(is_last).await?;
             if problem.optimizer.target_score.is_some_and(|target| score >= target) {
                 return Ok(StopReason::TargetScore);
             }
@@ -143,8 +163,7 @@ impl<'a> Search<'a> {
             if problem.optimizer.patience.is_some_and(|patience| since_best >= patience) {
                 return Ok(StopReason::Patience);
             }
-            // Without proposals, every epoch is the same.
-            if problem.optimizer.name == OptimizerName::None {
+            if self.is_last_epoch() {
                 break;
             }
         }
@@ -173,6 +192,22 @@ impl<'a> Search<'a> {
         Ok(is_perfect)
     }
 
+    /// Whether further epochs would be the same as this one.
+    fn is_last_epoch(&self) -> bool {
+        match self.problem.optimizer.name {
+            OptimizerName::None => true,
+            OptimizerName::FewShot => fewshot::is_complete(self),
+            _ => false,
+        }
+    }
+
+    /// Whether `auto` compares demos with what it has found: they were no better than the seed before.
+    fn tries_demos_last(&self, reason: StopReason) -> bool {
+        let has_ended =
+            !matches!(reason, StopReason::Cancelled | StopReason::NoHeadroom | StopReason::TargetScore);
+        has_ended && self.problem.kept_for_demos() > 0 && !self.examples.came_first
+    }
+
     /// `auto` continues with `textgrad` when the pool has tried enough.
     fn uses_pool(&self) -> bool {
         match self.problem.optimizer.name {
@@ -183,12 +218,17 @@ impl<'a> Search<'a> {
     }
 
     /// The cases of the proposals of this epoch.
-    fn minibatches(&self) -> Vec<Vec<usize>> {
+    pub(super) fn minibatches(&self) -> Vec<Vec<usize>> {
         let train = &self.problem.splits.train;
         let size = self.problem.optimizer.minibatch_size.clamp(1, train.len().max(1));
         let order = self.problem.counter.shuffled(Purpose::Minibatch, u64::from(self.epoch), train.len());
         let places: Vec<usize> = order.into_iter().filter_map(|at| train.get(at).copied()).collect();
-        places.chunks(size).map(<[usize]>::to_vec).collect()
+        let all: Vec<Vec<usize>> = places.chunks(size).map(<[usize]>::to_vec).collect();
+        let count = match self.problem.optimizer.name {
+            OptimizerName::FewShot => fewshot::proposals(self.problem.optimizer.epochs).max(all.len()),
+            _ => all.len(),
+        };
+        all.into_iter().cycle().take(count).collect()
     }
 
     async fn propose(&mut self, minibatch: &[usize]) -> Result<(), Stop> {
@@ -200,7 +240,7 @@ impl<'a> Search<'a> {
         let Some(changes) = changes else { return Ok(()) };
         let candidate = self.candidate(&parent, &changes);
         let problem = self.problem;
-        if self.compare(&parent, &candidate, &problem.splits.val, &changes).await? == Decision::Accepted {
+        if self.compare(&parent, &candidate, &problem.splits.val).await? == Decision::Accepted {
             self.best = candidate;
             self.rejected.clear();
             self.keep().await?;
@@ -214,10 +254,9 @@ impl<'a> Search<'a> {
         parent: &Candidate,
         candidate: &Candidate,
         places: &[usize],
-        changes: &BTreeMap<String, String>,
     ) -> Result<Decision, Stop> {
         let (decision, reason, comparison) = self.race(parent, candidate, places).await?;
-        let changed: Vec<String> = changes.keys().cloned().collect();
+        let changed = candidate.changed_from(parent);
         let event = SearchEvent::Candidate {
             candidate,
             changed: &changed,
@@ -229,7 +268,8 @@ impl<'a> Search<'a> {
         if decision == Decision::Accepted {
             self.accepted.insert(candidate.number);
         } else {
-            for (prompt, text) in changes {
+            let is_edit = |(name, text): &(&String, &String)| parent.prompts.get(*name) != Some(text);
+            for (prompt, text) in candidate.prompts.iter().filter(is_edit) {
                 let edit = RejectedEdit { text: text.clone(), reason: reason.clone() };
                 let rejected = self.rejected.entry(prompt.clone()).or_default();
                 rejected.push(edit);
@@ -246,8 +286,20 @@ impl<'a> Search<'a> {
     pub(super) fn candidate(&mut self, base: &Candidate, changes: &BTreeMap<String, String>) -> Candidate {
         let mut prompts = (*base.prompts).clone();
         prompts.extend(changes.iter().map(|(name, text)| (name.clone(), text.clone())));
-        let candidate =
-            Candidate { number: self.next_number(), parents: vec![base.number], prompts: Arc::new(prompts) };
+        self.add(Candidate { prompts: Arc::new(prompts), ..base.clone() }, base)
+    }
+
+    /// The next candidate: this one with other demos.
+    pub(super) fn candidate_with(
+        &mut self,
+        base: &Candidate,
+        demos: BTreeMap<String, Vec<Demo>>,
+    ) -> Candidate {
+        self.add(Candidate { demos: Arc::new(demos), ..base.clone() }, base)
+    }
+
+    fn add(&mut self, new: Candidate, base: &Candidate) -> Candidate {
+        let candidate = Candidate { number: self.next_number(), parents: vec![base.number], ..new };
         self.candidates.push(candidate.clone());
         candidate
     }
@@ -295,7 +347,7 @@ impl<'a> Search<'a> {
     }
 
     /// Ends an epoch: publishes the best candidate, and returns its score.
-    async fn end_epoch(&mut self) -> Result<f64, Stop> {
+    async fn end_epoch(&mut self, is_last: bool) -> Result<f64, Stop> {
         let problem = self.problem;
         let val = &problem.splits.val;
         let best = self.best.clone();
@@ -304,8 +356,7 @@ impl<'a> Search<'a> {
         let (summary, score) = (self.board.summary(best.number, val), self.board.mean(&best, val));
         self.publish(SearchEvent::Epoch { epoch: self.epoch, best: &best, summary: &summary, score }).await?;
         let interval = problem.optimizer.checkpoint_interval;
-        let is_due = self.epoch.is_multiple_of(interval) || self.epoch == problem.optimizer.epochs;
-        if is_due || problem.optimizer.name == OptimizerName::None {
+        if is_last || self.epoch.is_multiple_of(interval) {
             self.keep().await?;
         }
         Ok(score)

@@ -131,6 +131,7 @@ pub(super) fn ended(outcome: &str, stop_reason: &str, seed_vs_best: Option<SeedV
         checkpoints: data.checkpoints.clone(),
         best_checkpoint: None,
         prompts: Map::new(),
+        demos: Map::new(),
         stop_reason: stop_reason.into(),
         outcome: outcome.into(),
         seed_vs_best,

@@ -35,7 +35,7 @@ pub enum OptimizerName {
     Random,
     /// Only evaluates the seed.
     None,
-    /// `gepa` and `textgrad` in turn as long as the pool gets better, then `textgrad`.
+    /// `gepa` and `textgrad` in turn as long as the pool gets better, then `textgrad`; `fewshot` before or after them, if a prompt may get demos.
     Auto,
 }
 
@@ -61,7 +61,13 @@ impl OptimizerName {
     /// Whether this version has it.
     #[must_use]
     pub const fn is_available(self) -> bool {
-        !matches!(self, Self::FewShot | Self::Mipro | Self::Opro)
+        !matches!(self, Self::Mipro | Self::Opro)
+    }
+
+    /// Whether it asks the optimizer's model.
+    #[must_use]
+    pub const fn asks_model(self) -> bool {
+        !matches!(self, Self::FewShot | Self::None)
     }
 
     /// Cases of a minibatch unless the request says otherwise.

@@ -59,21 +59,30 @@ impl LeakGuard {
         });
         first.map(|(_, text)| text)
     }
+
+    /// Whether a text inside a value repeats a case that is held out.
+    pub(crate) fn leaks_in(&self, value: &Value) -> bool {
+        let mut leaks = false;
+        texts_of(value, &mut |text| leaks |= self.leak(text).is_some());
+        leaks
+    }
 }
 
 /// Every text of a case, however deep.
 fn texts(case: &Case, each: &mut dyn FnMut(&str)) {
-    fn of(value: &Value, each: &mut dyn FnMut(&str)) {
-        match value {
-            Value::String(text) => each(text),
-            Value::Array(entries) => entries.iter().for_each(|entry| of(entry, each)),
-            Value::Object(members) => members.values().for_each(|member| of(member, each)),
-            _ => {}
-        }
+    case.inputs.values().for_each(|input| texts_of(input, each));
+    texts_of(&case.expected_output, each);
+    case.metadata.get("messages").into_iter().for_each(|messages| texts_of(messages, each));
+}
+
+/// Every text inside a value.
+fn texts_of(value: &Value, each: &mut dyn FnMut(&str)) {
+    match value {
+        Value::String(text) => each(text),
+        Value::Array(entries) => entries.iter().for_each(|entry| texts_of(entry, each)),
+        Value::Object(members) => members.values().for_each(|member| texts_of(member, each)),
+        _ => {}
     }
-    case.inputs.values().for_each(|input| of(input, each));
-    of(&case.expected_output, each);
-    case.metadata.get("messages").into_iter().for_each(|messages| of(messages, each));
 }
 
 /// Takes the hash of a part, its place, and how it is written.

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::NodeError;
-use engine::ports::{Answer, Answers, Journal, JournalError, StepKey, StepOutcome, StepRecord};
+use engine::ports::{
+    Answer, Answers, ExampleInputs, Journal, JournalError, StepKey, StepOutcome, StepRecord,
+};
 use parking_lot::Mutex;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -14,6 +16,8 @@ use crate::case::Case;
 
 /// Bytes of results that a trace has; those after them are left out.
 const LONGEST_TRACE: usize = 4 << 20;
+/// Bytes of the inputs of an example; four of them with their outputs are within the limit of a prompt's demos.
+const LONGEST_INPUTS: usize = 8 << 10;
 
 /// One visit of a node, as evaluators see it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,6 +35,9 @@ pub struct TraceStep {
     pub error: Option<NodeError>,
     /// The prompts that it read, sorted.
     pub prompts_read: Vec<String>,
+    /// What its model was asked, if that and its result can be a demo. Not for evaluators.
+    #[serde(skip)]
+    pub example: Option<ExampleInputs>,
 }
 
 fn error_text<S: Serializer>(error: &Option<NodeError>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -98,8 +105,11 @@ impl Journal for CaseJournal<'_> {
             StepOutcome::Succeeded { result, .. } => (self.kept(&result), None),
             StepOutcome::Failed { error, .. } => (None, Some(error)),
         };
-        let StepRecord { step, node, visit, attempt, prompts_read, .. } = row;
-        self.steps.lock().all.push((step, TraceStep { node, visit, attempt, output, error, prompts_read }));
+        let StepRecord { step, node, visit, attempt, prompts_read, example, .. } = row;
+        let is_short = |example: &ExampleInputs| example.inputs.to_string().len() <= LONGEST_INPUTS;
+        let example = example.filter(is_short);
+        let trace = TraceStep { node, visit, attempt, output, error, prompts_read, example };
+        self.steps.lock().all.push((step, trace));
         Box::pin(std::future::ready(Ok(())))
     }
 }

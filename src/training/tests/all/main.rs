@@ -12,6 +12,7 @@ mod asking;
 mod calls;
 mod cases;
 mod evaluators;
+mod fewshot;
 mod foreign;
 mod optimize;
 mod practice;

@@ -113,6 +113,8 @@ impl Lab for RealLab<'_> {
         Ok(self.reflector.call(&request, &NoPieces).await.ok().map(|answer| answer.text))
     }
 
+    fn release_demos(&self) {}
+
     async fn publish(&self, event: SearchEvent<'_>) -> Result<(), Stop> {
         if let SearchEvent::Epoch { score, .. } = event {
             self.scores.lock().push(score);

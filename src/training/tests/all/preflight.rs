@@ -205,10 +205,63 @@ async fn a_budget_that_cannot_pay_for_one_proposal_is_refused_with_the_least_tha
         let optimizer = &given.request.optimizer;
         let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
         let mut problems = Vec::new();
-        given.start().check_budget(optimizer, &splits, "/training/optimizer/budget", &mut problems);
+        given.start().check_budget(optimizer, (&splits, &[]), "/training/optimizer/budget", &mut problems);
         refused.push(problems);
     }
     assert_eq!(named(&refused[0]), ["/training/optimizer/budget/max_llm_calls budget_pointless"]);
     assert!(refused[0][0].message.contains("the least useful budget is 63"), "{}", refused[0][0].message);
     assert_eq!(refused[1], []);
+}
+
+/// The trainable prompts with `demos_trainable`, which the system message of a model reads.
+async fn with_demos(optimizer: Value) -> (Given, Vec<training::TrainablePrompt>) {
+    let cases: Vec<Value> = (0..40).map(|n| json!({"inputs": {"n": n}})).collect();
+    let node = json!({"name": "a", "type": "llm", "model": "test/m", "system": "{{ config.prompts.style.text }}", "user": "x"});
+    let training = json!({"dataset": {"cases": cases}, "optimizer": optimizer});
+    let mut given = given(&[node], training).await;
+    given.config["prompts"]["style"]["demos_trainable"] = json!(true);
+    let trainable = given.start().trainable(&mut Vec::new(), &mut Vec::new());
+    (given, trainable)
+}
+
+#[tokio::test]
+async fn fewshot_needs_a_prompt_that_may_get_demos() {
+    let (given, mut trainable) = with_demos(json!({"name": "fewshot"})).await;
+    let problems = |trainable: &[training::TrainablePrompt], optimizer| {
+        let mut problems = Vec::new();
+        Start::check_demos(optimizer, trainable, "/runnable_config/prompts", &mut problems);
+        named(&problems)
+    };
+    let optimizer = &given.request.optimizer;
+    assert_eq!(problems(&trainable, optimizer), [""; 0]);
+    // Without any trainable prompt, that is the problem.
+    assert_eq!(problems(&[], optimizer), [""; 0]);
+    trainable[0].demos_trainable = false;
+    assert_eq!(problems(&trainable, optimizer), ["/runnable_config/prompts no_trainable_demos"]);
+    let (other, _) = with_demos(json!({"name": "auto"})).await;
+    assert_eq!(problems(&trainable, &other.request.optimizer), [""; 0]);
+}
+
+#[tokio::test]
+async fn fewshot_asks_no_model_for_proposals_and_auto_keeps_a_part_for_demos() {
+    let mut least = Vec::new();
+    for (name, demos) in [("fewshot", true), ("gepa", true), ("auto", true), ("auto", false)] {
+        let (given, mut trainable) =
+            with_demos(json!({"name": name, "minibatch_size": 8, "budget": {"max_llm_calls": 1}})).await;
+        trainable[0].demos_trainable = demos;
+        let optimizer = &given.request.optimizer;
+        let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
+        let mut problems = Vec::new();
+        given.start().check_budget(optimizer, (&splits, &trainable), "/budget", &mut problems);
+        let suggested = problems[0].suggestion.clone().unwrap();
+        least.push(suggested.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
+        if name == "fewshot" {
+            let estimate = given.start().estimate_training(optimizer, &splits, &trainable);
+            assert_eq!(estimate.llm_calls, estimate.cases, "one call a case and none for proposals");
+            // 16 cases decide, 8 sets with a minibatch of 8 each.
+            assert_eq!(estimate.cases.max, Some(16 + 8 * (8 + 16) + 3 * 16));
+        }
+    }
+    // 16 + 8 + 16 cases, 5 requests of a proposal; a quarter or 45 % are kept.
+    assert_eq!(least, [54, 60, 82, 60]);
 }

@@ -78,6 +78,7 @@ impl Words<'_> {
             output: Some(json!({"text": "an answer"})),
             error: None,
             prompts_read: vec!["p".into()],
+            example: None,
         };
         let run = CaseRun {
             output: json!("an answer"),
@@ -153,6 +154,8 @@ impl Lab for Words<'_> {
         };
         Ok(Some(format!("Sure! <new_prompt>{new}</new_prompt>")))
     }
+
+    fn release_demos(&self) {}
 
     async fn publish(&self, event: SearchEvent<'_>) -> Result<(), Stop> {
         let line = match event {

@@ -279,6 +279,9 @@ pub struct TrainingResult {
     pub best_checkpoint: Option<CheckpointSummary>,
     /// The returned prompts: text by name.
     pub prompts: Map<String, Value>,
+    /// The demos `{inputs, output}` of the returned prompts with `demos_trainable`, by name; a prompt without demos has an empty list.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub demos: Map<String, Value>,
     /// Why the search ended.
     pub stop_reason: String,
     /// `improved`, `no_significant_gain` or `no_headroom`.

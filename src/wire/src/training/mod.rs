@@ -272,7 +272,11 @@ pub struct ChangedPrompt {
     pub name: String,
     /// Its new text.
     pub text: String,
-    /// The changed lines: `-` before those of the parent, `+` before the new ones, a blank before equal ones.
+    /// Its new demos `{inputs, output}`, if they differ from the parent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demos: Option<Vec<Value>>,
+    /// The changed lines: `-` before those of the parent, `+` before the new ones, a blank before equal ones. Each demo is a line of JSON
+    /// after the text, if they differ.
     pub diff: String,
 }
 

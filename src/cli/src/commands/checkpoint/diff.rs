@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::lines::{ComparedLine, compare, with_context};
 use super::locate::find;
-use super::record::prompt_texts;
+use super::record::written_prompts;
 use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
@@ -29,7 +29,7 @@ pub(crate) struct Diff {
     pub(super) options: ClientOptions,
 }
 
-/// A prompt that differs between two checkpoints.
+/// A prompt that differs between two checkpoints: its text, and a line for each demo.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 struct PromptDifference<'a> {
     name: &'a str,
@@ -41,8 +41,9 @@ impl Diff {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let base = find(session, &self.workflow, &self.base).await?;
         let target = find(session, &self.workflow, &self.target).await?;
-        let differences =
-            differences(&prompt_texts(&base.runnable_config), &prompt_texts(&target.runnable_config));
+        let (before, after) =
+            (written_prompts(&base.runnable_config), written_prompts(&target.runnable_config));
+        let differences = differences(&before, &after);
         if session.output == Output::Json {
             return say(pretty(&differences)?);
         }
@@ -56,14 +57,14 @@ impl Diff {
 
 /// The prompts that differ, by name.
 fn differences<'a>(
-    base: &BTreeMap<&'a str, &'a str>,
-    target: &BTreeMap<&'a str, &'a str>,
+    base: &'a BTreeMap<&'a str, String>,
+    target: &'a BTreeMap<&'a str, String>,
 ) -> Vec<PromptDifference<'a>> {
     let names: BTreeSet<&'a str> = base.keys().chain(target.keys()).copied().collect();
     let of = |name: &'a str| PromptDifference {
         name,
-        before: base.get(name).copied(),
-        after: target.get(name).copied(),
+        before: base.get(name).map(String::as_str),
+        after: target.get(name).map(String::as_str),
     };
     names.into_iter().map(of).filter(|prompt| prompt.before != prompt.after).collect()
 }
@@ -94,8 +95,11 @@ mod tests {
 
     #[test]
     fn only_prompts_that_differ_are_named() {
-        let base = BTreeMap::from([("answer", "Old."), ("gone", "x"), ("tone", "Be kind.")]);
-        let target = BTreeMap::from([("answer", "New."), ("more", "y"), ("tone", "Be kind.")]);
+        let of = |prompts: [(&'static str, &str); 3]| {
+            BTreeMap::from(prompts.map(|(name, text)| (name, text.to_owned())))
+        };
+        let base = of([("answer", "Old."), ("gone", "x"), ("tone", "Be kind.")]);
+        let target = of([("answer", "New."), ("more", "y"), ("tone", "Be kind.")]);
         let found = differences(&base, &target);
         let found: Vec<_> = found.iter().map(|prompt| (prompt.name, prompt.before, prompt.after)).collect();
         let expected =

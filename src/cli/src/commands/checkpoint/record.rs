@@ -13,6 +13,16 @@ pub(in crate::commands) fn prompt_texts(config: &Map<String, Value>) -> BTreeMap
         .collect()
 }
 
+/// The prompts in a runnable config as people read them, by their names: the text, and a line of JSON for each demo.
+pub(super) fn written_prompts(config: &Map<String, Value>) -> BTreeMap<&str, String> {
+    let demos = |name: &str| config.get("prompts")?.get(name)?.get("demos")?.as_array();
+    let written = |(name, text): (_, &str)| {
+        let lines = demos(name).into_iter().flatten().map(Value::to_string);
+        (name, std::iter::once(text.to_owned()).chain(lines).collect::<Vec<_>>().join("\n"))
+    };
+    prompt_texts(config).into_iter().map(written).collect()
+}
+
 /// The score of its prompts on the scoring cases.
 pub(in crate::commands) fn score_of(checkpoint: &CheckpointRecord) -> Option<f64> {
     checkpoint.metadata.get("score").and_then(Value::as_f64)
@@ -57,6 +67,16 @@ mod tests {
         let texts = prompt_texts(&checkpoint.runnable_config);
         assert_eq!(texts.into_iter().collect::<Vec<_>>(), [("a", "A."), ("b", "B.")]);
         assert!(prompt_texts(&Map::new()).is_empty());
+    }
+
+    #[test]
+    fn demos_are_lines_below_the_text() {
+        let demos = json!([{"inputs": {"user": "u"}, "output": "o"}, {"inputs": {}, "output": 1}]);
+        let checkpoint = example(1, json!({"a": {"text": "A.", "demos": demos}, "b": "B."}));
+        let written = written_prompts(&checkpoint.runnable_config);
+        let first = r#"{"inputs":{"user":"u"},"output":"o"}"#;
+        assert_eq!(written["a"], format!("A.\n{first}\n{}", r#"{"inputs":{},"output":1}"#));
+        assert_eq!(written["b"], "B.");
     }
 
     #[test]

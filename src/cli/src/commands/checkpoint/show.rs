@@ -5,7 +5,7 @@ use serde_json::Value;
 use wire::CheckpointRecord;
 
 use super::locate::find;
-use super::record::{epoch_of, prompt_texts, score_of};
+use super::record::{epoch_of, score_of, written_prompts};
 use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, pretty, say};
 use crate::table::second;
@@ -32,10 +32,10 @@ impl Show {
         for (name, value) in lines(&checkpoint) {
             say(format_args!("{name:<10} {}", harmless(&value)))?;
         }
-        for (name, text) in prompt_texts(&checkpoint.runnable_config) {
+        for (name, text) in written_prompts(&checkpoint.runnable_config) {
             say("")?;
             say(Paint::stdout().bold(format_args!("prompt {}", harmless(name))))?;
-            say(harmless(text))?;
+            say(harmless(&text))?;
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! What the events of a training or an evaluation have shown. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
-use wire::{CaseProgress, CheckpointRecord, EvaluationResult, TrainingEvent, TrainingResult};
+use wire::{CaseProgress, ChangedPrompt, CheckpointRecord, EvaluationResult, TrainingEvent, TrainingResult};
 
 use crate::commands::checkpoint::prompt_texts;
 
@@ -15,8 +15,8 @@ pub(super) struct TrainingFindings {
     /// The verdicts of an evaluation, by the ids of the evaluators.
     pub(super) verdicts: BTreeMap<String, VerdictCount>,
     checkpoints: Vec<CheckpointRecord>,
-    /// The prompts that candidates changed: name and new text.
-    rewritten: BTreeSet<(String, String)>,
+    /// The prompts that candidates changed.
+    rewritten: Vec<ChangedPrompt>,
 }
 
 /// How many verdicts an evaluator has given.
@@ -31,8 +31,7 @@ impl TrainingFindings {
     pub(super) fn take(&mut self, event: &TrainingEvent) {
         match event {
             TrainingEvent::TrainingCandidate(candidate) => {
-                let changed = candidate.prompts_changed.iter();
-                self.rewritten.extend(changed.map(|prompt| (prompt.name.clone(), prompt.text.clone())));
+                self.rewritten.extend(candidate.prompts_changed.iter().cloned());
             }
             TrainingEvent::TrainingCheckpoint(checkpoint) => self.checkpoints.push((**checkpoint).clone()),
             TrainingEvent::TrainingResult(result) => self.training = Some((**result).clone()),
@@ -56,22 +55,38 @@ impl TrainingFindings {
 
     /// The returned prompts that a candidate has changed: name and text.
     pub(super) fn changed_prompts(&self) -> Vec<(&str, &str)> {
-        let prompts = self.training.iter().flat_map(|result| &result.prompts);
-        let texts = prompts.filter_map(|(name, text)| Some((name.as_str(), text.as_str()?)));
-        let is_rewritten =
-            |(name, text): &(&str, &str)| self.rewritten.iter().any(|(n, t)| n == name && t == text);
+        let Some(result) = &self.training else { return Vec::new() };
+        let texts = result.prompts.iter().filter_map(|(name, text)| Some((name.as_str(), text.as_str()?)));
+        // One that has got demos may have its text of before.
+        let has_demos = |prompt: &ChangedPrompt| {
+            let returned = result.demos.get(&prompt.name).and_then(Value::as_array);
+            prompt.demos.as_ref().is_none_or(|demos| Some(demos) == returned)
+        };
+        let is_rewritten = |(name, text): &(&str, &str)| {
+            self.rewritten.iter().any(|it| it.name == *name && it.text == *text && has_demos(it))
+        };
         texts.filter(is_rewritten).collect()
     }
 
     /// The newest checkpoint of the run that has exactly the returned prompts.
     pub(super) fn returned_checkpoint(&self) -> Option<&CheckpointRecord> {
-        let prompts = &self.training.as_ref()?.prompts;
+        let TrainingResult { prompts, demos, .. } = self.training.as_ref()?;
         let has_them = |checkpoint: &&CheckpointRecord| {
             let texts = prompt_texts(&checkpoint.runnable_config);
-            prompts.iter().all(|(name, text)| texts.get(name.as_str()).copied() == text.as_str())
+            let has_texts =
+                prompts.iter().all(|(name, text)| texts.get(name.as_str()).copied() == text.as_str());
+            let of_checkpoint =
+                |name: &String| checkpoint.runnable_config.get("prompts")?.get(name)?.get("demos");
+            has_texts && demos.iter().all(|(name, demos)| pairs(of_checkpoint(name)) == pairs(Some(demos)))
         };
         self.checkpoints.iter().rev().find(has_them)
     }
+}
+
+/// Inputs and output of each demo.
+fn pairs(demos: Option<&Value>) -> Vec<(Option<&Value>, Option<&Value>)> {
+    let demos = demos.and_then(Value::as_array).into_iter().flatten();
+    demos.map(|demo| (demo.get("inputs"), demo.get("output"))).collect()
 }
 
 #[cfg(test)]
@@ -145,6 +160,25 @@ pub(super) mod tests {
             findings(&events).returned_checkpoint().map(|checkpoint| checkpoint.config_version)
         };
         assert_eq!((with("New."), with("Newest.")), (Some(5), None));
+    }
+
+    #[test]
+    fn checkpoints_with_the_same_texts_differ_by_their_demos() {
+        let demos = json!([{"inputs": {"user": "u"}, "output": "o"}]);
+        let with = |number: i64, demos: &Value| {
+            let mut event = checkpoint(number, "New.");
+            event["payload"]["runnable_config"]["prompts"]["answer"]["demos"] = demos.clone();
+            event
+        };
+        let returned = |demos: &Value| {
+            let mut result = result("improved", Value::Null, "New.");
+            result["payload"]["demos"] = json!({"answer": demos});
+            let other = json!([{"inputs": {}, "output": 1}]);
+            let noted = json!([{"inputs": {"user": "u"}, "output": "o", "note": 1}]);
+            let events = [checkpoint(1, "New."), with(2, &noted), with(3, &other), result];
+            findings(&events).returned_checkpoint().map(|checkpoint| checkpoint.config_version)
+        };
+        assert_eq!((returned(&demos), returned(&json!([]))), (Some(2), Some(1)));
     }
 
     #[test]

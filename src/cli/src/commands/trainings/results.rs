@@ -64,6 +64,10 @@ pub(super) fn training_text(findings: &TrainingFindings, result: &TrainingResult
     }
     for (name, prompt) in changed {
         let _ = writeln!(text, "\n{name}:\n{}", indented(prompt));
+        let demos = result.demos.get(name).and_then(Value::as_array).map_or(0, Vec::len);
+        if demos > 0 {
+            let _ = writeln!(text, "  … with {demos} demos");
+        }
     }
     text.push_str(&checkpoint_to_use(findings, result, workflow));
     text

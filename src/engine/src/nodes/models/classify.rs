@@ -14,7 +14,7 @@ use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
-use crate::nodes::models::target;
+use crate::nodes::models::{demos, target};
 use crate::schema::Schema;
 use crate::template::{as_text, fill};
 
@@ -63,7 +63,8 @@ fn schema() -> Value {
         "labels": {"type": "array", "minItems": 2, "maxItems": MOST_LABELS, "items": label,
                    "description": "Names, or objects `{name, description}`; names must be unique."},
         "multiple": {"type": "boolean", "default": false, "description": "Return every label that fits, possibly none."},
-        "instructions": {"type": "string", "description": "Additional instructions for the model; a template."}});
+        "instructions": {"type": "string", "description":
+            "Additional instructions for the model; a template. [Demos](#demos) of the prompts that it reads follow it."}});
     asking::schema(&["model", "input", "labels"], own)
 }
 
@@ -153,7 +154,7 @@ impl Node for Classify {
             }
         }
         if let Some(instructions) = &self.instructions {
-            system.push_str(&as_text(&fill(instructions, scope)?));
+            system.push_str(&demos::with_lines(instructions, scope)?);
         }
         self.asks.input(asking::messages(system, as_text(&fill(&self.input, scope)?)), scope)
     }

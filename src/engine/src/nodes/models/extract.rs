@@ -14,7 +14,7 @@ use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
 use crate::nodes::models::llm::schema_field;
-use crate::nodes::models::target;
+use crate::nodes::models::{demos, target};
 use crate::schema::Schema;
 use crate::template::{as_text, fill};
 
@@ -49,7 +49,8 @@ fn schema() -> Value {
     let own = json!({
         "input": {"type": "string", "description": "The text; a template."},
         "schema": {"type": "object", "description": "JSON Schema of the data."},
-        "instructions": {"type": "string", "description": "Additional instructions for the model; a template."}});
+        "instructions": {"type": "string", "description":
+            "Additional instructions for the model; a template. [Demos](#demos) of the prompts that it reads follow it."}});
     asking::schema(&["model", "input", "schema"], own)
 }
 
@@ -67,7 +68,7 @@ impl Node for Extract {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
         let mut system = SYSTEM.to_owned();
         if let Some(instructions) = &self.instructions {
-            system.push_str(&as_text(&fill(instructions, scope)?));
+            system.push_str(&demos::with_lines(instructions, scope)?);
         }
         self.asks.input(asking::messages(system, as_text(&fill(&self.input, scope)?)), scope)
     }

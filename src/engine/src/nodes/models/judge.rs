@@ -13,7 +13,7 @@ use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
-use crate::nodes::models::target;
+use crate::nodes::models::{demos, target};
 use crate::schema::Schema;
 use crate::template::{as_text, fill};
 
@@ -54,7 +54,8 @@ fn schema() -> Value {
         "output": {"type": "string", "description": "The answer to score; a template."},
         "input": {"type": "string", "description": "The question; a template."},
         "expected": {"type": "string", "description": "The expected answer; a template."},
-        "criteria": {"type": "string", "description": "The criteria for a good answer; a template."},
+        "criteria": {"type": "string", "description":
+            "The criteria for a good answer; a template. [Demos](#demos) of the prompts that it reads follow it."},
         "threshold": {"type": "number", "minimum": 0, "maximum": 1, "default": THRESHOLD,
                       "description": "Minimum score that passes."}});
     let mut schema = asking::schema(&["model", "output"], own);
@@ -89,7 +90,7 @@ impl Node for Judge {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
         let mut system = SYSTEM.to_owned();
         if let Some(criteria) = &self.criteria {
-            system.push_str(&format!("\nCriteria:\n{}", as_text(&fill(criteria, scope)?)));
+            system.push_str(&format!("\nCriteria:\n{}", demos::with_lines(criteria, scope)?));
         }
         let parts = [
             ("Input", self.input.as_ref()),

@@ -16,7 +16,7 @@ use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{list, optional_text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
 use crate::nodes::models::files::list_unseen;
-use crate::nodes::models::target;
+use crate::nodes::models::{demos, target};
 use crate::schema::Schema;
 use crate::template::{as_text, fill};
 use models::{FileRef, Message, Role};
@@ -59,7 +59,8 @@ pub(crate) struct Talk {
 /// JSON Schema of a conversation's fields and of those of the node itself.
 pub(crate) fn talk_schema(own: Value) -> Value {
     let mut properties = json!({
-        "system": {"type": "string", "description": "The instructions; a template."},
+        "system": {"type": "string", "description":
+            "The instructions; a template. [Demos](#demos) of the prompts that it reads follow it."},
         "messages": {"type": ["string", "array"],
                      "description": "A list of `{role, content}`, or a template of it: `{{ messages }}` is the thread."},
         "user": {"type": "string", "description": "The user message, appended to `messages`; a template."},
@@ -122,7 +123,9 @@ impl Talk {
     pub(crate) fn filled(&self, scope: &View) -> Result<Vec<Message>, NodeError> {
         let mut messages = Vec::new();
         if let Some(system) = &self.system {
-            messages.push(Message::text(Role::System, as_text(&fill(system, scope)?)));
+            let (text, mut pairs) = demos::with_pairs(system, scope)?;
+            messages.push(Message::text(Role::System, text));
+            messages.append(&mut pairs);
         }
         if let Some(history) = &self.messages {
             for message in list(fill(history, scope)?)? {

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod asking;
 pub(crate) mod classify;
+pub(crate) mod demos;
 pub(crate) mod embed;
 pub(crate) mod extract;
 pub(crate) mod files;

@@ -53,7 +53,9 @@ impl Scores {
                 .collect();
             let means = optimizers
                 .iter()
-                .map(|optimizer| format!("{optimizer} {:.3}", mean(&self.returned(family, optimizer))));
+                .map(|optimizer| (optimizer, self.returned(family, optimizer)))
+                .filter(|(_, returned)| !returned.is_empty())
+                .map(|(optimizer, returned)| format!("{optimizer} {:.3}", mean(&returned)));
             println!(
                 "  {:<10} {:>8.3}  {}",
                 family.as_str(),
@@ -88,6 +90,9 @@ impl Scores {
                 -0.02,
             );
         }
+        let of_demos = |one, other| self.difference(Family::Demo, one, other);
+        gate(Family::Demo, "fewshot − none", of_demos("fewshot", "none"), 0.10);
+        gate(Family::Demo, "auto − fewshot", of_demos("auto", "fewshot"), -0.05);
         for family in [Family::NullOpt, Family::NullFlat] {
             let all: Vec<&(f64, f64)> = self
                 .0

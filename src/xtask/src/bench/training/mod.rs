@@ -10,15 +10,18 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
-use worlds::{Family, RequestOptions, World};
+use worlds::{Demo, Family, RequestOptions, World};
 
 use self::gates::Scores;
 use self::models::ModelServer;
 use super::server::{self, now, pause};
 use crate::cluster::{self, Cluster};
 
-/// The optimizers that are compared.
+/// The optimizers that are compared, and those in worlds that only demos teach.
 const OPTIMIZERS: [&str; 4] = ["random", "textgrad", "gepa", "auto"];
+const OF_DEMOS: [&str; 3] = ["none", "fewshot", "auto"];
+/// All of them.
+const SHOWN: [&str; 6] = ["random", "textgrad", "gepa", "auto", "none", "fewshot"];
 /// Trainings that execute at the same time.
 const PARALLEL: usize = 4;
 /// Epochs of each, the most that a request may have: more than the budget pays for.
@@ -61,7 +64,10 @@ async fn measure(target: &Path, cluster: &Cluster, budget: u64, worlds: u64) -> 
     let (service, _) = server::callboard_with(target, cluster, &variables)?;
     let seeds = || 0..worlds;
     let trials = Family::ALL.into_iter().flat_map(|family| {
-        seeds().flat_map(move |seed| OPTIMIZERS.map(|optimizer| Trial { family, seed, optimizer, budget }))
+        let optimizers: &[&'static str] = if family == Family::Demo { &OF_DEMOS } else { &OPTIMIZERS };
+        seeds().flat_map(move |seed| {
+            optimizers.iter().map(move |optimizer| Trial { family, seed, optimizer, budget })
+        })
     });
     let began = now();
     let mut done = stream::iter(trials.map(|trial| train(&service.address, trial))).buffered(PARALLEL);
@@ -85,7 +91,7 @@ async fn measure(target: &Path, cluster: &Cluster, budget: u64, worlds: u64) -> 
         tally.canaries.len(),
         tally.without_placeholder
     );
-    scores.print(&OPTIMIZERS);
+    scores.print(&SHOWN);
     let mut failed = scores.failed();
     if !tally.canaries.is_empty() {
         failed.push("canaries reached the reflector".to_owned());
@@ -133,8 +139,20 @@ async fn train(address: &str, trial: Trial) -> Result<Found> {
     let prompts = ended.pointer("/output/prompts").and_then(Value::as_object).context("no prompts")?;
     let prompts: BTreeMap<String, String> =
         prompts.iter().filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect();
+    let demos = ended.pointer("/output/demos").and_then(Value::as_object);
+    let demos = demos.into_iter().flatten().map(|(name, demos)| (name.clone(), demos_of(demos))).collect();
     let calls = record.pointer("/usage/llm_calls").and_then(Value::as_u64).context("no usage")?;
-    Ok(Found { trial, seed: world.seed_score(), returned: world.true_score(&prompts), calls })
+    Ok(Found { trial, seed: world.seed_score(), returned: world.true_score_with(&prompts, &demos), calls })
+}
+
+/// The demos of a prompt, as a model receives them.
+fn demos_of(demos: &Value) -> Vec<Demo> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let demo = |demo: &Value| {
+        let (inputs, output) = (demo.get("inputs")?, demo.get("output")?);
+        Some(Demo { user: text(inputs.get("user").unwrap_or(inputs)), assistant: text(output) })
+    };
+    demos.as_array().into_iter().flatten().filter_map(demo).collect()
 }
 
 fn text(value: &Value, name: &str) -> Result<String> {

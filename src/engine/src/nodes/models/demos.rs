@@ -1,0 +1,137 @@
+//! Demos of prompts: examples that a model reads before what it is asked. Pure.
+
+use minijinja::Value as View;
+use models::{Message, Role};
+use serde_json::{Map, Value, json};
+
+use crate::NodeError;
+use crate::execute::reading_instructions;
+use crate::template::{as_text, fill};
+
+/// Members of results that are not part of a model's answer.
+const ADDED: [&str; 3] = ["usage", "model", "passed"];
+
+/// A demo of a prompt.
+#[derive(Debug, Clone, PartialEq)]
+struct Demo {
+    inputs: Value,
+    output: Value,
+}
+
+/// The instructions of a node that has messages of its own, filled, and the demos of the prompts that they read: a message of the user and
+/// one of the assistant for each.
+pub(crate) fn with_pairs(template: &Value, scope: &View) -> Result<(String, Vec<Message>), NodeError> {
+    let pairs = |demos: Vec<Demo>| -> Vec<Message> {
+        let pair = |demo: Demo| {
+            let user = Message::text(Role::User, text_of(asked(demo.inputs)));
+            [user, Message::text(Role::Assistant, text_of(demo.output))]
+        };
+        demos.into_iter().flat_map(pair).collect()
+    };
+    let (text, messages) =
+        reading_instructions(scope, |view| fill(template, view), |prompts| pairs(demos_of(prompts)));
+    Ok((as_text(&text?), messages))
+}
+
+/// The instructions of a node without messages of its own, filled. The demos of the prompts that they read follow, each a line
+/// `{"input": …, "output": …}`.
+pub(crate) fn with_lines(template: &Value, scope: &View) -> Result<String, NodeError> {
+    let mut lines = Vec::new();
+    let none = |prompts: &[View]| {
+        let line = |demo: Demo| json!({"input": asked(demo.inputs), "output": demo.output}).to_string();
+        lines.extend(demos_of(prompts).into_iter().map(line));
+        Vec::new()
+    };
+    let (text, _) = reading_instructions(scope, |view| fill(template, view), none);
+    let mut text = as_text(&text?);
+    for line in lines {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&line);
+    }
+    Ok(text)
+}
+
+/// The demos of prompts, in their order. What is not a demo is left out: a config may be older than its check.
+fn demos_of(prompts: &[View]) -> Vec<Demo> {
+    let demos = |prompt: &View| {
+        let demos = prompt.get_attr("demos").ok().filter(|demos| !demos.is_undefined())?;
+        match serde_json::to_value(demos).ok()? {
+            Value::Array(demos) => Some(demos),
+            _ => None,
+        }
+    };
+    let demo = |demo: Value| {
+        let Value::Object(mut members) = demo else { return None };
+        Some(Demo { inputs: members.remove("inputs")?, output: members.remove("output")? })
+    };
+    prompts.iter().filter_map(demos).flatten().filter_map(demo).collect()
+}
+
+/// What a demo's inputs say: `user` if that is a text, else all of them.
+fn asked(inputs: Value) -> Value {
+    match inputs.get("user") {
+        Some(Value::String(text)) => Value::String(text.clone()),
+        _ => inputs,
+    }
+}
+
+fn text_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// The output of a demo with the result of a node that asks a model: its answer as JSON if it had to fit a schema, else its text. `None` for a
+/// result without an answer.
+#[must_use]
+pub fn demo_output(result: &Value) -> Option<Value> {
+    let members = result.as_object()?;
+    let of = |name: &str| members.get(name).filter(|value| !value.is_null());
+    if let Some(answer) = of("json").or_else(|| of("data")).or_else(|| of("text")) {
+        return Some(answer.clone()).filter(|answer| answer.as_str() != Some(""));
+    }
+    let answer = members.iter().filter(|(name, _)| !ADDED.contains(&name.as_str()));
+    let answer: Map<String, Value> = answer.map(|(name, value)| (name.clone(), value.clone())).collect();
+    (!answer.is_empty()).then_some(Value::Object(answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use minijinja::value::Serde;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_demo_is_left_out() {
+        let prompts = [
+            json!({"text": "a"}),
+            json!({"demos": "x"}),
+            json!({"demos": [1, {"inputs": {}}, {"inputs": {"user": "u"}, "output": null}]}),
+        ];
+        let views: Vec<View> = prompts.iter().map(|prompt| View::from(Serde(prompt))).collect();
+        assert_eq!(demos_of(&views), [Demo { inputs: json!({"user": "u"}), output: Value::Null }]);
+    }
+
+    #[test]
+    fn an_answer_is_without_what_the_node_has_added() {
+        let usage = json!({"calls": 1});
+        for (result, expected) in [
+            (json!({"text": "yes", "usage": usage}), Some(json!("yes"))),
+            (json!({"text": "{}", "json": {"a": 1}}), Some(json!({"a": 1}))),
+            (json!({"data": {"b": 2}, "usage": usage, "model": "m"}), Some(json!({"b": 2}))),
+            (
+                json!({"label": "x", "reason": "r", "usage": usage, "model": null}),
+                Some(json!({"label": "x", "reason": "r"})),
+            ),
+            (json!({"score": 1, "passed": true, "usage": usage}), Some(json!({"score": 1}))),
+            (json!({"text": ""}), None),
+            (json!({"usage": usage}), None),
+            (json!("text"), None),
+        ] {
+            assert_eq!(demo_output(&result), expected, "{result}");
+        }
+    }
+}

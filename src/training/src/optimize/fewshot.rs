@@ -1,0 +1,232 @@
+//! `fewshot`: demos from passing cases for training, in sets that are compared with the best candidate so far.
+
+use std::collections::BTreeMap;
+
+use engine::demo_output;
+use kernel::Purpose;
+
+use super::ending::finalists;
+use super::lab::{Candidate, Decision, JudgedRun, Phase, SearchEvent, Stop};
+use super::search::Search;
+use crate::prompts::{Demo, TrainablePrompt};
+use crate::runner::CaseStep;
+use crate::score::case_score;
+use crate::warning::Warning;
+
+/// Sets of a run.
+const SETS: u32 = 8;
+/// Demos of the largest set.
+const LARGEST_SET: usize = 4;
+/// Bytes of the largest demo as JSON: a set is within the limit of a prompt's demos.
+const LARGEST_DEMO: usize = 16_000;
+/// How often a set is drawn until it is a new one.
+const DRAWS: u64 = 8;
+/// Draws of which the largest is the size of a set: large sets show more.
+const SIZES: u64 = 3;
+/// Passing cases that are enough to draw from, and the minibatches of an epoch that are executed at once to find so many.
+const ENOUGH: usize = 8;
+const AT_ONCE: usize = 4;
+
+/// What passing cases have shown, and how far it was used.
+#[derive(Default)]
+pub(super) struct Examples {
+    /// The latest demos of prompts, by the places of their cases.
+    of_cases: BTreeMap<usize, BTreeMap<String, Demo>>,
+    /// Sets that were compared.
+    sets: u32,
+    /// Whether the cases for training show no set that was not compared.
+    is_exhausted: bool,
+    /// Whether `auto` has begun with demos.
+    pub(super) came_first: bool,
+}
+
+/// Proposals of an epoch, at least: all epochs together compare every set.
+pub(super) fn proposals(epochs: u32) -> usize {
+    usize::try_from(SETS.div_ceil(epochs.max(1))).unwrap_or(1)
+}
+
+/// Whether nothing is left to compare.
+pub(super) fn is_complete(search: &Search<'_>) -> bool {
+    search.examples.sets >= SETS || search.examples.is_exhausted
+}
+
+/// Characters of all demos as JSON.
+pub(super) fn length(candidate: &Candidate) -> usize {
+    candidate.demos.values().flatten().map(|demo| written(demo).chars().count()).sum()
+}
+
+/// One set with its race against a candidate. What is better becomes the best candidate.
+pub(super) async fn step(search: &mut Search<'_>, base: &Candidate, minibatch: &[usize]) -> Result<(), Stop> {
+    gather_enough(search, base, minibatch).await?;
+    let Some(demos) = drawn(search, base, None) else {
+        let is_exhausted = search.board.has_all(base.number, &search.problem.splits.train);
+        if is_exhausted && search.examples.of_cases.is_empty() {
+            let message = "no case for training passes with a node that a demo could be made of";
+            search.publish(SearchEvent::Warning(Warning::new("no_demos", message))).await?;
+        }
+        search.examples.is_exhausted |= is_exhausted;
+        return Ok(());
+    };
+    let candidate = candidate(search, base, demos);
+    let val = &search.problem.splits.val;
+    if search.compare(base, &candidate, val).await? == Decision::Accepted {
+        search.best = candidate;
+        search.keep().await?;
+    }
+    Ok(())
+}
+
+/// `auto` compares one set with the seed. If that is better by more than chance, all sets come before rewrites.
+pub(super) async fn at_the_start(search: &mut Search<'_>) -> Result<(), Stop> {
+    let problem = search.problem;
+    let (seed, val) = (problem.seed(), &problem.splits.val);
+    let minibatches = search.minibatches();
+    let first = minibatches.first().map(Vec::as_slice).unwrap_or_default();
+    gather_enough(search, &seed, first).await?;
+    let Some(demos) = drawn(search, &seed, Some(LARGEST_SET)) else { return Ok(()) };
+    search.proposals = search.proposals.saturating_add(1);
+    let probe = candidate(search, &seed, demos);
+    let decision = search.compare(&seed, &probe, val).await?;
+    if decision == Decision::Rejected || !search.board.compared(&seed, &probe, val).is_significant() {
+        return Ok(());
+    }
+    search.examples.came_first = true;
+    search.lab.release_demos();
+    search.best = probe;
+    search.keep().await?;
+    all_sets(search, &minibatches).await?;
+    search.pool.add(search.best.clone());
+    Ok(())
+}
+
+/// `auto` compares the sets that are left with the best that it has found.
+pub(super) async fn at_the_end(search: &mut Search<'_>) -> Result<(), Stop> {
+    let val = search.problem.splits.val.clone();
+    let minibatches = search.minibatches();
+    // A budget that has ended leaves a pool that was not compared with the best candidate.
+    let Some(winner) = finalists(search, &val).into_iter().next() else {
+        return all_sets(search, &minibatches).await;
+    };
+    for minibatch in minibatches.iter().cycle() {
+        if is_complete(search) || search.best.number > winner.number {
+            break;
+        }
+        search.proposals = search.proposals.saturating_add(1);
+        step(search, &winner, minibatch).await?;
+    }
+    all_sets(search, &minibatches).await
+}
+
+async fn all_sets(search: &mut Search<'_>, minibatches: &[Vec<usize>]) -> Result<(), Stop> {
+    for minibatch in minibatches.iter().cycle() {
+        if is_complete(search) {
+            break;
+        }
+        search.proposals = search.proposals.saturating_add(1);
+        let best = search.best.clone();
+        step(search, &best, minibatch).await?;
+    }
+    Ok(())
+}
+
+fn candidate(search: &mut Search<'_>, base: &Candidate, demos: BTreeMap<String, Vec<Demo>>) -> Candidate {
+    search.examples.sets += 1;
+    search.candidate_with(base, demos)
+}
+
+/// As [`gather`], and of further minibatches as long as there are few passing cases.
+async fn gather_enough(search: &mut Search<'_>, base: &Candidate, minibatch: &[usize]) -> Result<(), Stop> {
+    gather(search, base, minibatch).await?;
+    for more in search.minibatches().iter().take(AT_ONCE) {
+        if search.examples.of_cases.len() >= ENOUGH {
+            break;
+        }
+        gather(search, base, more).await?;
+    }
+    Ok(())
+}
+
+/// Has these cases executed with a candidate, and keeps what those that pass show.
+async fn gather(search: &mut Search<'_>, base: &Candidate, minibatch: &[usize]) -> Result<(), Stop> {
+    let round = search.round(Phase::Train);
+    search.board.fill(search.lab, base, minibatch, round).await?;
+    let results = search.lab.recall(base, minibatch, round).await?;
+    for (place, samples) in minibatch.iter().zip(results) {
+        let shown =
+            samples.iter().filter(|judged| passes(search, judged)).map(|judged| demos(search, judged));
+        let shown = shown.into_iter().find(|shown| !shown.is_empty());
+        if let Some(shown) = shown {
+            search.examples.of_cases.insert(*place, shown);
+        }
+    }
+    Ok(())
+}
+
+fn passes(search: &Search<'_>, JudgedRun { run, verdicts }: &JudgedRun) -> bool {
+    let problem = search.problem;
+    let scored = case_score(problem.evaluators, verdicts, problem.optimizer.objective.aggregate);
+    run.error.is_none() && scored.passed && scored.score.is_some()
+}
+
+/// What the nodes of a passing case have made of each prompt.
+fn demos(search: &Search<'_>, JudgedRun { run, .. }: &JudgedRun) -> BTreeMap<String, Demo> {
+    let prompts = search.problem.prompts.iter().filter(|prompt| prompt.demos_trainable);
+    let of = |prompt: &TrainablePrompt| {
+        let mut demos = run.trace.iter().filter_map(|step| demo(step, &prompt.name));
+        // An output may know more than the case that it is for.
+        let may_be_shown = |demo: &Demo| {
+            let leaks = &search.problem.leaks;
+            let is_leak = leaks.leaks_in(&demo.inputs) || leaks.leaks_in(&demo.output);
+            written(demo).len() <= LARGEST_DEMO && !is_leak
+        };
+        Some((prompt.name.clone(), demos.find(may_be_shown)?))
+    };
+    prompts.filter_map(of).collect()
+}
+
+/// The demo of a prompt that a visit of a node is.
+fn demo(step: &CaseStep, prompt: &str) -> Option<Demo> {
+    let example =
+        step.example.as_ref().filter(|example| example.prompts.iter().any(|name| name == prompt))?;
+    let output = step.output.as_ref().filter(|_| step.error.is_none())?;
+    Some(Demo { inputs: example.inputs.clone(), output: demo_output(output)? })
+}
+
+fn written(demo: &Demo) -> String {
+    serde_json::to_string(demo).unwrap_or_default()
+}
+
+/// New demos of a candidate's prompts, of 1 to 4 cases or of so many; a prompt that no drawn case shows keeps its own. `None` if every set
+/// that was drawn was compared before.
+fn drawn(search: &Search<'_>, base: &Candidate, size: Option<usize>) -> Option<BTreeMap<String, Vec<Demo>>> {
+    let counter = &search.problem.counter;
+    let cases: Vec<&BTreeMap<String, Demo>> = search.examples.of_cases.values().collect();
+    let draw = |number: u64| {
+        // Two draws for each set: its size and its cases.
+        let (first, second) = (number * 2, number * 2 + 1);
+        let sizes = (0..SIZES).map(|index| counter.below(Purpose::Demos, first, index, LARGEST_SET) + 1);
+        let size = size.or_else(|| sizes.max()).unwrap_or(LARGEST_SET);
+        let mut places = counter.shuffled(Purpose::Demos, second, cases.len());
+        places.truncate(size);
+        // In the order of the dataset: the same cases are the same set.
+        places.sort_unstable();
+        let shown = |name: &String| -> Vec<Demo> {
+            let cases = places.iter().filter_map(|place| cases.get(*place));
+            cases.filter_map(|case| case.get(name).cloned()).collect()
+        };
+        let mut demos = (*base.demos).clone();
+        for (name, demos) in &mut demos {
+            let shown = shown(name);
+            if !shown.is_empty() {
+                *demos = shown;
+            }
+        }
+        demos
+    };
+    let is_new = |demos: &BTreeMap<String, Vec<Demo>>| {
+        let is_same = |known: &Candidate| *known.demos == *demos && known.prompts == base.prompts;
+        !search.candidates.iter().any(is_same)
+    };
+    let first = u64::from(search.examples.sets) * DRAWS;
+    (first..first + DRAWS).map(draw).find(is_new)
+}
