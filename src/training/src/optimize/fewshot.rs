@@ -152,9 +152,8 @@ async fn gather(search: &mut Search<'_>, base: &Candidate, minibatch: &[usize]) 
     search.board.fill(search.lab, base, minibatch, round).await?;
     let results = search.lab.recall(base, minibatch, round).await?;
     for (place, samples) in minibatch.iter().zip(results) {
-        let shown =
-            samples.iter().filter(|judged| passes(search, judged)).map(|judged| demos(search, judged));
-        let shown = shown.into_iter().find(|shown| !shown.is_empty());
+        let passing = samples.iter().filter(|judged| passes(search, judged));
+        let shown = passing.map(|judged| demos(search, judged)).find(|shown| !shown.is_empty());
         if let Some(shown) = shown {
             search.examples.of_cases.insert(*place, shown);
         }
