@@ -24,12 +24,12 @@ fn said<'r>(request: &'r Value, role: &str) -> Vec<&'r str> {
     messages.filter(|message| message["role"] == role).map(|it| it["content"].as_str().unwrap()).collect()
 }
 
-/// Knows every third case, and the labels that demos show.
+/// Knows every second case, and the labels that demos show.
 fn answer(request: &Value) -> String {
     let asked = *said(request, "user").last().unwrap();
     let place = CASES.iter().position(|(message, _)| *message == asked).unwrap_or_default();
     let label = CASES[place].1;
-    let is_known = place.is_multiple_of(3) || said(request, "assistant").contains(&label);
+    let is_known = place.is_multiple_of(2) || said(request, "assistant").contains(&label);
     if is_known { label } else { "unknown" }.to_owned()
 }
 
