@@ -10,6 +10,10 @@ use crate::Problems;
 use crate::channel::{Channel, Rule, kind};
 
 const FORMAT: &str = "graph/1";
+/// Most nodes and most edges of a graph.
+const MOST_ENTRIES: usize = 5_000;
+/// Most values of all kinds in a graph: each may have several problems.
+const MOST_VALUES: usize = 250_000;
 
 /// Reads a graph.
 ///
@@ -26,6 +30,11 @@ pub fn parse(document: &Value) -> Result<Graph, Problems> {
 
 /// What can be read of a graph; what cannot is noted and left empty, so that the rest can be checked too.
 pub(crate) fn read_graph(document: &Value, problems: &mut Problems) -> Option<Graph> {
+    if values(document, MOST_VALUES) > MOST_VALUES {
+        let message = format!("has more than {MOST_VALUES} values");
+        problems.push(FieldError::new("", "too_large", message));
+        return None;
+    }
     let mut fields = Fields::of("", document, problems)?;
     match fields.text("format", problems) {
         Some(FORMAT) | None => {}
@@ -73,6 +82,18 @@ fn read_channels(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Channe
     channels
 }
 
+/// How many values there are, itself and those inside it; counts a little beyond `most` at the most.
+fn values(value: &Value, most: usize) -> usize {
+    let mut count = 1;
+    let mut add = |inside: &Value| count += if count > most { 0 } else { values(inside, most - count) };
+    match value {
+        Value::Array(items) => items.iter().for_each(&mut add),
+        Value::Object(members) => members.values().for_each(&mut add),
+        _ => {}
+    }
+    count
+}
+
 /// The entries of an array member with their pointers.
 fn list<'a>(
     fields: &mut Fields<'a>,
@@ -81,6 +102,11 @@ fn list<'a>(
 ) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
     let pointer = fields.at(name);
     let entries = match fields.required(name, problems) {
+        Some(Value::Array(entries)) if entries.len() > MOST_ENTRIES => {
+            let message = format!("has {} entries; a graph has at most {MOST_ENTRIES}", entries.len());
+            problems.push(FieldError::new(pointer.clone(), "too_many", message));
+            &[]
+        }
         Some(Value::Array(entries)) => entries.as_slice(),
         Some(_) => {
             let problem = FieldError::new(pointer.clone(), "type", "must be an array");
@@ -155,5 +181,27 @@ fn check_name(what: &str, name: &str, pointer: String, problems: &mut Problems) 
         let message = format!("'{name}' is not a valid {what} name");
         let problem = FieldError::new(pointer, "name", message);
         problems.push(problem.suggest("use at most 64 letters, digits and _, beginning with a letter"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_graph_that_is_far_too_large_has_one_problem() {
+        let told = |document: Value| -> Vec<String> {
+            let problems = parse(&document).unwrap_err().into_iter();
+            problems.map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
+        };
+        let many = |count: usize| vec![json!({}); count];
+        assert_eq!(
+            told(json!({"format": FORMAT, "nodes": many(MOST_ENTRIES + 1), "edges": []})),
+            ["/nodes too_many"]
+        );
+        assert_eq!(told(json!({"nodes": [{"tools": many(MOST_VALUES)}], "edges": []})), [" too_large"]);
+        assert!(values(&json!([many(1_000), many(1_000)]), 10) < 1_100, "it stops soon");
     }
 }
