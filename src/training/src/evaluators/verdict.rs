@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::numbers::NOISE;
+
 /// What an evaluator says of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -90,7 +92,11 @@ impl Verdict {
 pub fn normalized(returned: &Value, threshold: f64) -> Result<Verdict, String> {
     match returned {
         Value::Bool(passed) => Ok(Verdict::passed(*passed)),
-        Value::Number(number) => Ok(Verdict::of(number.as_f64().unwrap_or(f64::NAN), threshold)),
+        Value::Number(number) => match number.as_f64() {
+            // Sums of weights may be a little beyond.
+            Some(score) if (-NOISE..=1.0 + NOISE).contains(&score) => Ok(Verdict::of(score, threshold)),
+            _ => Err(format!("a score is from 0 to 1, not {number}")),
+        },
         Value::Object(members) => of_object(members, threshold),
         other => Err(format!("an evaluator returns a boolean, a number or an object, not {}", kind(other))),
     }
@@ -146,8 +152,7 @@ mod tests {
             (json!(false), 0.0, false),
             (json!(0.7), 0.7, true),
             (json!(0.3), 0.3, false),
-            (json!(7), 1.0, true),
-            (json!(-1), 0.0, false),
+            (json!(1.000_000_000_1), 1.0, true),
             (json!({"value": 0.6}), 0.6, true),
             (json!({"score": 0.9, "passed": false}), 0.9, false),
             (json!({"passed": true}), 1.0, true),
@@ -164,6 +169,8 @@ mod tests {
             (json!("good"), "not a text"),
             (json!(null), "not null"),
             (json!([1]), "not a list"),
+            (json!(7), "from 0 to 1, not 7"),
+            (json!({"score": -0.5, "passed": true}), "from 0 to 1, not -0.5"),
             (json!({"score": "1"}), "not a text"),
             (json!({"score": null}), "not null"),
             (json!({"reason": "x"}), "no `score`"),
