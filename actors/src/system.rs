@@ -226,6 +226,7 @@ impl System {
             ports: self.ports.clone(),
             actors: self.actors.trainings.clone(),
             pauses: self.actors.pauses.clone(),
+            kinds: self.actors.kinds.clone(),
             starts: self.starts(),
             cancel: self.cancel(),
         }

@@ -9,6 +9,7 @@ CREATE TABLE datasets (
 );
 CREATE UNIQUE INDEX datasets_by_name ON datasets (workflow_id, name) WHERE name IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX datasets_unnamed ON datasets (created_at) WHERE name IS NULL;
+CREATE INDEX datasets_deleted ON datasets (deleted_at) WHERE deleted_at IS NOT NULL;
 
 CREATE TABLE dataset_versions (
     dataset_id uuid NOT NULL,
@@ -20,13 +21,15 @@ CREATE TABLE dataset_versions (
     PRIMARY KEY (dataset_id, number)
 );
 
--- The cases of a version, in order.
+-- The cases of versions, in order: those of the version `number` and of the later ones before `until`.
 CREATE TABLE dataset_entries (
     dataset_id uuid NOT NULL,
-    number int NOT NULL,
     place int NOT NULL,
+    number int NOT NULL,
+    -- The first version that has another case at this place, or none.
+    until int,
     digest bytea NOT NULL,
-    PRIMARY KEY (dataset_id, number, place)
+    PRIMARY KEY (dataset_id, place, number)
 );
 CREATE INDEX dataset_entries_by_digest ON dataset_entries (digest);
 
@@ -35,11 +38,16 @@ CREATE TABLE dataset_cases (
     workspace_id uuid NOT NULL,
     -- SHA-256 of the canonical JSON (RFC 8785).
     digest bytea NOT NULL,
-    -- JSON {id, inputs, expected_output, metadata}.
+    -- JSON {id, inputs, expected_output, metadata}; {id, inputs, erased} once the data of the visitor were erased.
     content text NOT NULL,
+    -- The run that it is a copy of, and the thread of that run.
+    run_id uuid,
+    thread_id uuid,
     created_at timestamptz NOT NULL,
     PRIMARY KEY (workspace_id, digest)
 );
+CREATE INDEX dataset_cases_by_run ON dataset_cases (run_id) WHERE run_id IS NOT NULL;
+CREATE INDEX dataset_cases_by_thread ON dataset_cases (thread_id) WHERE thread_id IS NOT NULL;
 CREATE INDEX dataset_cases_by_age ON dataset_cases (created_at, digest);
 
 -- What a training or an evaluation has beside its row in runs.
@@ -64,6 +72,7 @@ CREATE TABLE training_runs (
     state text
 );
 CREATE INDEX training_runs_to_pause ON training_runs (run_id) WHERE pause_requested_at IS NOT NULL;
+CREATE INDEX training_runs_by_dataset ON training_runs (dataset_id);
 CREATE INDEX training_runs_by_workflow ON training_runs (workflow_id, run_id);
 
 -- Calls of models. Those of a run are found again by their keys.
@@ -115,6 +124,8 @@ CREATE TABLE training_candidates (
 CREATE TABLE training_marks (
     run_id uuid NOT NULL,
     mark text NOT NULL,
+    -- JSON: the event, if reports need it.
+    event text,
     PRIMARY KEY (run_id, mark)
 );
 

@@ -58,7 +58,7 @@ use wire::ErrorCode;
 pub(crate) use config::overlaid;
 pub(crate) use event_writer::{EventWriter, Urgency};
 pub(crate) use frames::Frames;
-use journal::read_journal;
+pub(crate) use journal::read_journal;
 pub(crate) use reads::Reads;
 pub(crate) use wakeups::Wakeups;
 pub(crate) use writer::{End, RunWriter};

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    answer, audit, chat, checkpoint, completions, config, credential, demo, index, login, logout, node,
-    rerun, run, runs, serve, thread, token, trainings, trigger, visitor, whoami, workflow, workspace,
+    answer, audit, chat, checkpoint, completions, config, credential, dataset, demo, index, login, logout,
+    node, rerun, run, runs, serve, thread, token, trainings, trigger, visitor, whoami, workflow, workspace,
 };
 use options::ClientOptions;
 use output::{Failure, Output};
@@ -86,6 +86,13 @@ enum Command {
     Train(Box<trainings::Train>),
     /// Evaluate a workflow with the cases of a dataset
     Evaluate(Box<trainings::Evaluate>),
+    /// Print the report of a training or an evaluation
+    Report(trainings::Report),
+    /// Import, list, show and export the cases of trainings and evaluations
+    Dataset {
+        #[command(subcommand)]
+        command: dataset::DatasetCommand,
+    },
     /// List, show, compare and use the checkpoints of trainings
     Checkpoint {
         #[command(subcommand)]
@@ -226,6 +233,8 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Rerun(command) => command.run(outer),
         Command::Train(command) => command.run(outer),
         Command::Evaluate(command) => command.run(outer),
+        Command::Report(command) => command.run(outer),
+        Command::Dataset { command } => dataset::run(command, outer),
         Command::Checkpoint { command } => checkpoint::run(command, outer),
         Command::Login(command) => command.run(outer),
         Command::Logout(command) => command.run(outer),

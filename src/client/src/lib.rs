@@ -14,6 +14,7 @@ mod chat;
 mod client;
 mod cookies;
 mod credentials;
+mod datasets;
 mod error;
 mod events;
 mod follow;

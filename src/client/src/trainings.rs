@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde::Deserialize;
+use serde_json::Value;
 use wire::operations::{runs, trainings as training, workflows};
 use wire::{
-    CandidateRecord, CaseRecord, CheckpointRecord, Listed, PromoteCheckpoint, SavedVersion, StartTraining,
-    TrainingPlan, TrainingRecord,
+    CandidateRecord, CaseRecord, CheckpointRecord, Listed, PromoteCheckpoint, RescoreTraining, SavedVersion,
+    StartTraining, TrainingPlan, TrainingRecord,
 };
 
 use crate::call::with_json;
@@ -160,6 +161,50 @@ impl Client {
         part: &Part,
     ) -> Result<Listed<CaseRecord>, ClientError> {
         self.read(&training::CASES, &[workflow, id], &filter.query(part)).await?.ok()
+    }
+
+    /// `GET …/trainer/runs/{id}/report`: the report as JSON.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn training_report(&self, workflow: &str, id: &str) -> Result<Value, ClientError> {
+        self.read(&training::REPORT, &[workflow, id], &[]).await?.ok()
+    }
+
+    /// `GET …/trainer/runs/{id}/report?format=…`: the report as `text` or `html`.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn written_report(
+        &self,
+        workflow: &str,
+        id: &str,
+        format: &str,
+    ) -> Result<String, ClientError> {
+        let answer = self.read(&training::REPORT, &[workflow, id], &[("format", format.to_owned())]).await?;
+        answer.done().map(|()| answer.text())
+    }
+
+    /// `GET …/trainer/runs/{id}/curve.svg`: the scores by epoch as a picture.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn training_curve(&self, workflow: &str, id: &str) -> Result<String, ClientError> {
+        let answer = self.read(&training::CURVE, &[workflow, id], &[]).await?;
+        answer.done().map(|()| answer.text())
+    }
+
+    /// `POST …/trainer/runs/{id}/rescore`: judges its stored results by other evaluators, as a new evaluation.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn rescore_training(
+        &self,
+        workflow: &str,
+        id: &str,
+        wanted: &RescoreTraining,
+    ) -> Result<TrainingRecord, ClientError> {
+        self.change(&training::RESCORE, &[workflow, id], Some(wanted)).await?.ok()
     }
 
     /// `POST …/trainer/runs/{id}/pause`: pauses it at the next case.

@@ -67,7 +67,8 @@ impl Plan {
                 Err(
                     error @ (SandboxError::Busy { .. }
                     | SandboxError::QueueFull { .. }
-                    | SandboxError::Unavailable(_)),
+                    | SandboxError::Unavailable(_)
+                    | SandboxError::Crashed),
                 ) => return Err(fault(error)),
                 Err(_) => Vec::new(),
             };

@@ -8,8 +8,8 @@ mod triggers;
 pub(crate) use files::attachments;
 pub(crate) use questions::{question_items, run_questions, turns_sent};
 pub(crate) use training::{
-    dataset_cases, dataset_entries, dataset_versions, datasets, training_calls, training_candidates,
-    training_cases, training_checkpoints, training_marks, training_runs,
+    dataset_entries, dataset_versions, datasets, training_calls, training_candidates, training_cases,
+    training_checkpoints, training_marks, training_runs,
 };
 pub(crate) use triggers::{cron_triggers, webhook_replays, webhook_triggers};
 

@@ -19,7 +19,7 @@ const WEAK: f64 = 0.4;
 /// Resamples of an interval.
 const RESAMPLES: u64 = 2_000;
 /// The number under which recorded outputs are judged: no candidate has it.
-const RECORDED: u32 = 2_147_483_647;
+pub const RECORDED: u32 = 2_147_483_647;
 
 /// Judges recorded outputs, before anything is executed, and warns of judges that do not agree with people. Empty if no evaluator asks a
 /// model, or if too few cases have `metadata.output` and `metadata.human`.

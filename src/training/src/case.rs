@@ -38,6 +38,12 @@ impl Case {
         message.map(|message| json!({"role": "user", "content": message})).into_iter().collect()
     }
 
+    /// Whether it is a copy of a turn of a chat.
+    #[must_use]
+    pub fn is_of_visitor(&self) -> bool {
+        self.metadata.get("thread_id").is_some_and(|thread| !thread.is_null())
+    }
+
     /// Results of nodes that are not executed.
     #[must_use]
     pub fn mocks(&self) -> Option<&Map<String, Value>> {
@@ -69,10 +75,26 @@ impl Case {
     }
 }
 
-/// The case at this place of a dataset, as [`Case::stored`] has it; `None` if it is none.
+/// The case at this place of a dataset, as [`Case::stored`] has it; `None` if it is none. One whose content was erased has no inputs.
 #[must_use]
 pub fn read_stored_case(stored: &Value, index: u32) -> Option<Case> {
+    if is_erased(stored) {
+        let id = stored.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        return Some(Case {
+            id,
+            index,
+            inputs: Map::new(),
+            expected_output: Value::Null,
+            metadata: Map::new(),
+        });
+    }
     read_case(stored, index, "", &mut Vec::new())
+}
+
+/// Whether the content of a stored case was erased with the data of a visitor.
+#[must_use]
+pub fn is_erased(stored: &Value) -> bool {
+    stored.get("erased") == Some(&Value::Bool(true))
 }
 
 /// Largest case, in bytes of JSON.

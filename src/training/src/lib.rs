@@ -19,6 +19,7 @@ mod policy;
 mod preflight;
 mod prices;
 mod prompts;
+mod regression;
 pub mod report;
 pub mod request;
 pub mod rewrite;
@@ -28,8 +29,8 @@ mod splits;
 mod stored;
 mod warning;
 
-pub use calibration::{calibration_places, calibrations};
-pub use case::{Case, read_stored_case};
+pub use calibration::{RECORDED, calibration_places, calibrations};
+pub use case::{Case, is_erased, read_stored_case};
 pub use compare::{Comparison, Race, WeightedScore, interval, kfold, race};
 pub use dataset::{read_cases, read_csv, read_lines};
 pub use estimate::{CallRange, calls_of_graph};
@@ -37,9 +38,10 @@ pub use evaluation::{Evaluated, evaluate};
 pub use judging::{CaseContext, judge, judge_recorded};
 pub use mocks::Mocks;
 pub use pins::{FoundVersion, Pin, PinnedWorkflows, Pins, Resolution, Versions, resolve};
-pub use policy::{Reach, reach};
+pub use policy::{Reach, outside, reach};
 pub use preflight::{DefaultModels, Estimate, Start};
 pub use prompts::{Demo, TrainablePrompt, read_demos, trainable_prompts};
+pub use regression::recorded_mocks;
 pub use runner::{
     CaseBench, CaseError, CaseRun, CaseSettings, CaseStep, NoReply, ask, optimizer_problem, run_case,
 };

@@ -4,7 +4,7 @@ use engine::ports::Rehearsal;
 use serde_json::{Map, Value};
 
 /// The member of a mock that lists one result for each visit.
-const VISITS: &str = "$visits";
+pub(crate) const VISITS: &str = "$visits";
 
 /// Results of nodes by their names; those of the case before those of the request.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,19 +36,26 @@ impl Rehearsal for Mocks<'_> {
 }
 
 /// Which visit it is: of a node inside another one, that of the innermost node with more than one.
-fn visit_of(path: &str, visit: u32) -> u32 {
+pub(crate) fn visit_of(path: &str, visit: u32) -> u32 {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
     let outer = || path.rsplit_once('#').and_then(|(_, rest)| digits(rest).parse().ok());
     if visit > 1 { visit } else { outer().unwrap_or(visit) }
 }
 
-/// The names of a node of the journal in a mock, the most exact first: `each[3]` and `each`, `agent.tool` for `agent[0].tool[1]`. Marks of
+/// The names of a node of the journal in a mock, the most exact first: `each[3]` and `each`, `agent[0].tool[1]` and `agent.tool`. Marks of
 /// visits and attempts (`#2`, `~2`) are not part of a name.
-fn names_of(path: &str) -> Vec<String> {
+pub(crate) fn names_of(path: &str) -> Vec<String> {
     let exact: Vec<String> = path.split('/').map(segment).collect();
     let exact = exact.join("/");
     let every = without_numbers(&exact);
-    if every == exact { vec![exact] } else { vec![exact, every] }
+    let mut names = vec![full_name(path), exact, every];
+    names.dedup();
+    names
+}
+
+/// The name of a node of the journal with all its numbers.
+pub(crate) fn full_name(path: &str) -> String {
+    without_marks(path)
 }
 
 /// The name of one part of a path. The number of an agent's step and that of a tool's call in it are not part of a name.
@@ -103,10 +110,13 @@ mod tests {
             ("each[3]", &["each[3]", "each"]),
             ("each~2[3]", &["each[3]", "each"]),
             ("each[3]/send", &["each[3]/send", "each/send"]),
-            ("help[0].weather[1]", &["help.weather"]),
-            ("each[0][1].weather[2]", &["each.weather"]),
-            ("help[0].many[1][3][0].put[0]", &["help.many.put"]),
-            ("outer/help#2[4].weather[1]/send", &["outer/help.weather/send"]),
+            ("help[0].weather[1]", &["help[0].weather[1]", "help.weather"]),
+            ("each[0][1].weather[2]", &["each[0][1].weather[2]", "each.weather"]),
+            ("help[0].many[1][3][0].put[0]", &["help[0].many[1][3][0].put[0]", "help.many.put"]),
+            (
+                "outer/help#2[4].weather[1]/send",
+                &["outer/help[4].weather[1]/send", "outer/help.weather/send"],
+            ),
         ] {
             assert_eq!(names_of(path), names, "{path}");
         }

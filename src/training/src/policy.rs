@@ -15,6 +15,8 @@ pub struct Reach {
     pub problems: Vec<FieldError>,
     /// Nodes that read what may change meanwhile, by their names in traces.
     pub reads: Vec<String>,
+    /// Nodes that would send something, by their names in traces.
+    sends: Vec<String>,
     nodes: usize,
 }
 
@@ -40,6 +42,14 @@ pub fn reach<'a>(
     reach
 }
 
+/// The nodes of a graph that send or read something outside, by their names in traces.
+#[must_use]
+pub fn outside<'a>(graph: &Value, pinned: &dyn Fn(&Reference) -> Option<&'a Value>) -> Vec<String> {
+    let Reach { reads, mut sends, .. } = reach(graph, "", pinned, &|_| false);
+    sends.extend(reads);
+    sends
+}
+
 type Known<'k, 'a> = (&'k dyn Fn(&Reference) -> Option<&'a Value>, &'k dyn Fn(&str) -> bool);
 
 impl Reach {
@@ -59,7 +69,10 @@ impl Reach {
             return;
         }
         match (found.effect, &found.workflow) {
-            (Effect::Outbound, _) => self.problems.push(refused(&name, &found.kind, pointer)),
+            (Effect::Outbound, _) => {
+                self.problems.push(refused(&name, &found.kind, pointer));
+                self.sends.push(name);
+            }
             (Effect::Reads, _) => self.reads.push(name),
             (_, Some(workflow)) => {
                 let itself = (workflow.workflow.clone(), workflow.version);

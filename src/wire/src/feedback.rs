@@ -72,6 +72,8 @@ pub struct FeedbackMetadata {
     pub comment: Option<String>,
     /// The run.
     pub run_id: Option<String>,
+    /// The thread: the case is emptied with it.
+    pub thread_id: String,
     /// The version that ran.
     pub version: Option<i32>,
     /// The messages that the turn read.

@@ -67,6 +67,9 @@ impl ActorLab<'_> {
     ) -> Result<JudgedRun, Stop> {
         let session = self.session;
         let Some(case) = session.cases.get(place) else { return Err(Stop::Lost) };
+        if let Some(origin) = &session.decided.origin {
+            return self.judge_again(origin, (case, place, sample), round).await;
+        }
         let name = format!("{}-{}", candidate.number, case.index);
         let spent: Arc<Mutex<Spent>> = Arc::default();
         let scope = session.calls.scope(Role::Task, sample, name.clone()).counted_in(&spent);
@@ -117,12 +120,26 @@ impl ActorLab<'_> {
             )
             .await?;
         }
+        self.warn_of_failing(&verdicts).await?;
         self.store((candidate.number, place, sample), round, (&run, &verdicts), spent).await?;
         Ok(JudgedRun { run: Arc::new(run), verdicts })
     }
 
+    /// Warns of an evaluator that fails itself: its scores are 0 whatever the prompts are.
+    pub(super) async fn warn_of_failing(&self, verdicts: &[Verdict]) -> Result<(), Stop> {
+        let judged = self.session.evaluators.iter().zip(verdicts);
+        let failing =
+            judged.filter_map(|(evaluator, verdict)| Some((&evaluator.id, verdict.error.as_ref()?)));
+        for (id, error) in failing {
+            let mut message = format!("the evaluator '{id}' fails, and gives such cases 0: {error}");
+            message.truncate(message.floor_char_boundary(LONGEST_REASON));
+            self.warn("evaluator_failing", &message).await?;
+        }
+        Ok(())
+    }
+
     /// Commits a result with its event.
-    async fn store(
+    pub(super) async fn store(
         &self,
         (candidate, place, sample): (u32, usize, u32),
         round: Round,

@@ -1,5 +1,6 @@
 //! What is decided before the first call of a run, and stored with its start.
 
+use super::rescore::OriginResults;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use training::Pins;
@@ -30,4 +31,7 @@ pub(super) struct Decided {
     /// `resume` of the request.
     #[serde(default)]
     pub(super) resumed_from: Option<Value>,
+    /// Results of another run that are judged again; nothing is executed then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<OriginResults>,
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use wire::{TrainingEvent, TrainingFrame, TrainingResult};
 
 use crate::run::{EventWriter, Frames, Urgency};
-use crate::text::timestamp;
+use crate::text::{json as text_of, timestamp};
 
 /// Always the `node` of these events.
 const NODE: &str = "trainer";
@@ -51,7 +51,14 @@ impl TrainingEvents {
 
     /// Notes what the run has done once, so that a resumed run does not do it again.
     pub(super) fn mark(&mut self, mark: String) {
-        self.rows.training_marks.push(TrainingMarkRow { run_id: self.run, mark });
+        self.rows.training_marks.push(TrainingMarkRow { run_id: self.run, mark, event: None });
+    }
+
+    /// An event that the report needs, with its mark.
+    pub(super) fn reported(&mut self, mark: String, event: TrainingEvent) {
+        let text = Some(text_of(&event));
+        self.rows.training_marks.push(TrainingMarkRow { run_id: self.run, mark, event: text });
+        self.event(event);
     }
 
     pub(super) fn call(&mut self, row: TrainingCallRow) {

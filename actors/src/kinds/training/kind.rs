@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use engine::{RunError, RunInfo, RunInput};
@@ -28,6 +29,8 @@ use crate::run::kind::{Kind, KindRow, Outcome, Progress, Run};
 use crate::run::{End, RunPorts, RunWriter, life, whole};
 use crate::text::{json as text_of, stored_json};
 
+/// How long a run that has not started before leaves its place to those that have.
+const OTHERS_FIRST: Duration = Duration::from_millis(500);
 /// The mark of the first event.
 const STARTED: &str = "started";
 
@@ -111,6 +114,10 @@ impl Kind for TrainingRuns {
         let pause = self.pauses.of(run.id);
         if ports.store.pause_requested(run.id).await? {
             return Ok(true);
+        }
+        // Of the runs that a process finds at its start, those that executed before are continued first.
+        if matches!(run.progress, Progress::Recovered { started_at: None, .. }) {
+            ports.clock.sleep(OTHERS_FIRST).await;
         }
         tokio::select! {
             biased;

@@ -3,6 +3,7 @@
 
 mod calls;
 mod cases;
+mod datasets;
 mod decided;
 mod events;
 mod halt;
@@ -15,6 +16,9 @@ mod progress;
 mod publish;
 mod reads;
 mod records;
+mod regression;
+mod report;
+mod rescore;
 mod reserve;
 mod result;
 mod session;
@@ -29,17 +33,21 @@ use std::time::Duration;
 use store::{DatasetOfRun, StoreError};
 use uuid::Uuid;
 
-use crate::kinds::workflow::{IdempotencyKey, RunStartError};
+use crate::kinds::workflow::{IdempotencyKey, RunStartError, WorkspaceFull};
 use crate::run::RunPorts;
 use crate::run::actor::RunActors;
 use crate::run::cancel::Cancel;
-use crate::run::kind::Accepted;
+use crate::run::kind::{Accepted, Kinds};
 use crate::run::start::{Claimed, RunIds, Starts};
+pub use datasets::{DatasetContent, ReadDataset, fingerprint_of};
 pub(crate) use halt::Pauses;
 pub(crate) use kind::TrainingRuns;
 pub use prepare::{Prepared, Refused, Wanted};
 pub use reads::CasesPage;
 pub use records::checkpoint_record;
+pub use regression::{NotACase, WantedCase};
+pub use report::{report_curve, report_page, report_text};
+pub use rescore::{NotRescored, RescoredCandidate};
 pub use training::request::names_credential;
 
 /// How long a pause waits for its effect before it returns.
@@ -73,6 +81,7 @@ pub struct Trainings {
     pub(crate) ports: RunPorts,
     pub(crate) actors: RunActors<TrainingRuns>,
     pub(crate) pauses: Pauses,
+    pub(crate) kinds: Kinds,
     pub(crate) starts: Starts,
     pub(crate) cancel: Cancel,
 }
@@ -95,8 +104,10 @@ impl Trainings {
         if let Some(run) = key.run {
             let store = &self.ports.store;
             let Some(stored) = store.training(run).await? else {
-                // The id may be that of a run or of a stream of any other kind.
-                let is_taken = store.run(run).await?.is_some() || store.stream(run).await?.is_some();
+                // The id may be that of a run or of a stream of any other kind, or of a dataset.
+                let is_taken = store.run(run).await?.is_some()
+                    || store.stream(run).await?.is_some()
+                    || store.is_named_dataset(run).await?;
                 return if is_taken { Err(RunStartError::KeyReused) } else { Ok(None) };
             };
             return if stored.digest == key.digest {
@@ -135,22 +146,39 @@ impl Trainings {
             Claimed::Start(ids, claim) => (ids, claim),
             Claimed::Started(known) => return Ok(StartedTraining { run: known.run, replayed: true }),
         };
-        let cases = DatasetOfRun {
-            run: ids.run,
-            workspace: prepared.workspace,
-            workflow: prepared.version.workflow,
-            fingerprint: &prepared.fingerprint,
-            cases: &prepared.cases,
-        };
-        if let Err(error) = self.ports.store.store_cases_of_run(&cases).await {
-            claim.released();
-            return Err(error.into());
+        if prepared.dataset.is_none() {
+            let cases = DatasetOfRun {
+                run: ids.run,
+                workspace: prepared.workspace,
+                workflow: prepared.version.workflow,
+                fingerprint: &prepared.fingerprint,
+                cases: &prepared.cases,
+            };
+            match self.ports.store.store_cases_of_run(&cases).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    claim.released();
+                    return Err(RunStartError::KeyReused);
+                }
+                Err(error) => {
+                    claim.released();
+                    return Err(error.into());
+                }
+            }
         }
         let (rows, run) = start::rows(prepared, ids.run, key.digest, self.ports.clock.now());
         let actors = self.actors.clone();
         let accept = move |token| actors.accept(Accepted { run: Arc::new(run), token, stop: false });
         self.starts.commit(claim, rows, accept).await?;
         Ok(StartedTraining { run: ids.run, replayed: false })
+    }
+
+    /// Whether a workspace may keep more.
+    ///
+    /// # Errors
+    /// [`WorkspaceFull`] if it may not.
+    pub fn check_room(&self, workspace: Uuid) -> Result<(), WorkspaceFull> {
+        self.ports.quota.room(workspace)
     }
 
     /// Stores that a run shall end, and waits for its end for a moment.

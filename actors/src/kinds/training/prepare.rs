@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use engine::{NodeError, digest, references, runnable_config};
-use ring::digest::{Context, SHA256};
+use engine::{NodeError, references, runnable_config};
 use serde_json::{Map, Value, json};
 use store::{NewCase, StoreError, StoredCheckpoint, WorkflowRef};
 use training::evaluators::check_workflows;
@@ -12,12 +11,13 @@ use training::request::{
     DatasetSource, Optimizer, Resume, RunSettings, Workload, read_evaluation, read_training,
 };
 use training::{
-    Case, FoundVersion, Splits, Start, TestEstimate, TrainablePrompt, Versions, Warning, optimizer_problem,
-    read_demos, resolve, split,
+    Case, FoundVersion, Splits, Start, TestEstimate, TrainablePrompt, Versions, Warning, is_erased,
+    optimizer_problem, read_demos, read_stored_case, resolve, split,
 };
 use uuid::Uuid;
 use wire::{FieldError, SplitRecord, TrainingKind, TrainingNotice, TrainingPlan};
 
+use super::datasets::{as_rows, fingerprint};
 use super::decided::Decided;
 use super::limits::{check_available, check_sizes};
 use super::outside;
@@ -66,6 +66,8 @@ pub struct Prepared {
     /// The request without its cases.
     pub(super) request: Value,
     pub(super) decided: Decided,
+    /// The stored dataset and its version; `None`: the cases are stored with the run.
+    pub(super) dataset: Option<(Uuid, i32)>,
     pub(super) cases: Vec<NewCase>,
     pub(super) fingerprint: Vec<u8>,
     pub(super) judges: Vec<u8>,
@@ -120,7 +122,9 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     let read = Read::of(&wanted, &at, &mut problems);
     // Checks of what is wrong already would only say more about the same.
     let Some(mut read) = read.filter(|_| problems.is_empty()) else { return Err(Refused::Invalid(problems)) };
-    let cases = take_cases(&mut read.workload, &at, &mut problems);
+    let workflow = wanted.version.workflow;
+    let Taken { cases, dataset } =
+        take_cases(ports, workflow, &mut read.workload, &at, &mut problems).await?;
     let mut config = wanted.config.clone();
     let resumed = match read.optimizer.as_ref().and_then(|optimizer| optimizer.resume.as_ref()) {
         Some(resume) => match resumed_prompts(ports, wanted.version.workflow, resume).await? {
@@ -169,7 +173,7 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     };
     check_available(&read.settings, read.optimizer.as_ref(), &settings_at, &mut problems);
     let decided = decide(&wanted, &read, &start, (&at, &settings_at), &mut problems);
-    let stored = stored_cases(&cases, &at, &mut problems);
+    let stored = as_rows(&cases, &format!("{at}/dataset/cases"), &mut problems);
     if !problems.is_empty() {
         return Err(Refused::Invalid(problems));
     }
@@ -183,21 +187,66 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
         request: without_cases(wanted.request),
         decided,
         fingerprint: fingerprint(&stored),
+        dataset,
         cases: stored,
         judges,
     })
 }
 
-/// The cases that the request has brought.
-fn take_cases(workload: &mut Workload, at: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
-    match &mut workload.dataset {
-        DatasetSource::Inline(cases) => std::mem::take(cases),
-        DatasetSource::Stored { id, .. } => {
-            let message = format!("this workflow has no dataset '{id}'");
-            problems.push(FieldError::new(format!("{at}/dataset/id"), "dataset_not_found", message));
-            Vec::new()
-        }
+/// The cases of a request.
+struct Taken {
+    cases: Vec<Case>,
+    /// The stored dataset and its version, if the run uses that.
+    dataset: Option<(Uuid, i32)>,
+}
+
+/// The cases that the request has brought, or those of the dataset that it names.
+async fn take_cases(
+    ports: &RunPorts,
+    workflow: Uuid,
+    workload: &mut Workload,
+    at: &str,
+    problems: &mut Vec<FieldError>,
+) -> Result<Taken, StoreError> {
+    let (id, version) = match &mut workload.dataset {
+        DatasetSource::Inline(cases) => return Ok(Taken { cases: std::mem::take(cases), dataset: None }),
+        DatasetSource::Stored { id, version } => (id, version),
+    };
+    let store = &ports.store;
+    let mut missing = |field: &str, message: String| {
+        problems.push(FieldError::new(format!("{at}/dataset/{field}"), "dataset_not_found", message));
+        Ok(Taken { cases: Vec::new(), dataset: None })
+    };
+    let Some(found) = store.dataset(workflow, id).await? else {
+        return missing("id", format!("this workflow has no dataset '{id}'"));
+    };
+    let number = version.map_or(found.version, |version| i32::try_from(version).unwrap_or(i32::MAX));
+    let Some(size) = store.dataset_size(found.id, number).await? else {
+        let message = format!("the dataset has no version {number}; its latest is {}", found.version);
+        return missing("version", message);
+    };
+    let most =
+        workload.max_cases.and_then(|most| i32::try_from(most).ok()).map_or(size, |most| most.min(size));
+    let read = async |limit: i32| -> Result<Vec<Value>, StoreError> {
+        let contents = store.cases_of_version(found.id, number, limit.into()).await?;
+        Ok(contents.iter().map(|content| stored_json(content).unwrap_or_default()).collect())
+    };
+    let mut contents = read(most).await?;
+    let erased = contents.iter().filter(|content| is_erased(content)).count();
+    if erased > 0 && most < size {
+        // The first ones that are not erased.
+        contents = read(size).await?;
     }
+    let kept = contents.iter().filter(|content| !is_erased(content));
+    let kept = kept.take(usize::try_from(most).unwrap_or_default());
+    let cases: Vec<Case> =
+        (0_u32..).zip(kept).filter_map(|(index, content)| read_stored_case(content, index)).collect();
+    if cases.is_empty() {
+        let message = if erased == 0 { "it has no cases" } else { "the content of all its cases was erased" };
+        problems.push(FieldError::new(format!("{at}/dataset/id"), "dataset_empty", message));
+    }
+    // Without the erased ones it is another list.
+    Ok(Taken { cases, dataset: (erased == 0).then_some((found.id, number)) })
 }
 
 /// What the checks before the first call decide.
@@ -251,6 +300,7 @@ fn decide(
         judge_model,
         warnings: warnings.into_iter().map(notice).collect(),
         resumed_from: wanted.request.pointer("/optimizer/resume").cloned().filter(|it| !it.is_null()),
+        origin: None,
     }
 }
 
@@ -291,30 +341,6 @@ fn record(splits: &Splits) -> SplitRecord {
     }
 }
 
-/// The cases as rows. One without a canonical form is a problem.
-fn stored_cases(cases: &[Case], at: &str, problems: &mut Vec<FieldError>) -> Vec<NewCase> {
-    let mut stored = Vec::with_capacity(cases.len());
-    for (place, case) in cases.iter().enumerate() {
-        let content = case.stored();
-        match digest(&content) {
-            Ok(digest) => stored.push(NewCase { digest, content: content.to_string() }),
-            Err(error) => {
-                let problem =
-                    FieldError::new(format!("{at}/dataset/cases/{place}"), "canonical", error.to_string());
-                problems.push(problem.suggest("write such a number as a string"));
-            }
-        }
-    }
-    stored
-}
-
-/// SHA-256 of the digests in their order.
-fn fingerprint(cases: &[NewCase]) -> Vec<u8> {
-    let mut context = Context::new(&SHA256);
-    cases.iter().for_each(|case| context.update(&case.digest));
-    context.finish().as_ref().to_vec()
-}
-
 /// The request as it is stored: its cases are rows.
 fn without_cases(mut request: Value) -> Value {
     if let Some(dataset) = request.get_mut("dataset") {
@@ -351,7 +377,7 @@ async fn resumed_prompts(
 }
 
 /// The checkpoint of the prompts that a training returned.
-async fn returned(ports: &RunPorts, run: Uuid) -> Result<Option<StoredCheckpoint>, StoreError> {
+pub(super) async fn returned(ports: &RunPorts, run: Uuid) -> Result<Option<StoredCheckpoint>, StoreError> {
     let Some(stored) = ports.store.run(run).await? else { return Ok(None) };
     let output = stored.output.as_deref().and_then(|output| stored_json(output).ok()).unwrap_or_default();
     let part = |name: &str| output.get(name).and_then(Value::as_object).cloned();
@@ -372,9 +398,9 @@ async fn returned(ports: &RunPorts, run: Uuid) -> Result<Option<StoredCheckpoint
 }
 
 /// The workflows of a workspace, as pins find them.
-struct VersionsOf<'a> {
-    ports: &'a RunPorts,
-    workspace: Uuid,
+pub(super) struct VersionsOf<'a> {
+    pub(super) ports: &'a RunPorts,
+    pub(super) workspace: Uuid,
 }
 
 #[async_trait]

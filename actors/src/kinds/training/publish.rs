@@ -45,7 +45,24 @@ impl ActorLab<'_> {
     /// Warns the author, once for each code.
     pub(super) async fn warn(&self, code: &'static str, message: &str) -> Result<(), Stop> {
         let event = TrainingEvent::TrainingWarning { code: code.to_owned(), message: message.to_owned() };
-        self.once(format!("warning {code}"), |events| events.event(event)).await
+        self.once_reported(format!("warning {code}"), event, |_| {}).await
+    }
+
+    /// An event that the report needs, unless an earlier life has published it.
+    async fn once_reported(
+        &self,
+        mark: String,
+        event: TrainingEvent,
+        change: impl FnOnce(&mut TrainingEvents),
+    ) -> Result<(), Stop> {
+        if !self.marks.lock().insert(mark.clone()) {
+            return Ok(());
+        }
+        self.commit(|events| {
+            events.reported(mark, event);
+            change(events);
+        })
+        .await
     }
 
     pub(super) async fn publish_event(&self, event: SearchEvent<'_>) -> Result<(), Stop> {
@@ -79,7 +96,7 @@ impl ActorLab<'_> {
                 // Messages may quote prompts of any length.
                 let mark = format!("warning {code} {}", hex::encode(digest(&SHA256, message.as_bytes())));
                 let event = TrainingEvent::TrainingWarning { code, message };
-                self.once(mark, |events| events.event(event)).await
+                self.once_reported(mark, event, |_| {}).await
             }
         }
     }
@@ -147,11 +164,8 @@ impl ActorLab<'_> {
             wall_s: (wall_s * 1_000.0).round() / 1_000.0,
         };
         let so_far = self.so_far(best, summary);
-        self.once(format!("epoch {epoch}"), |events| {
-            events.event(TrainingEvent::TrainingEpochComplete(complete));
-            events.state(text_of(&state));
-        })
-        .await?;
+        let event = TrainingEvent::TrainingEpochComplete(complete);
+        self.once_reported(format!("epoch {epoch}"), event, |events| events.state(text_of(&state))).await?;
         session.writer.with(|events| events.so_far(so_far));
         Ok(())
     }

@@ -35,7 +35,10 @@ impl Trainings {
         Ok(Some(record(&stored, version, &training, best.as_ref())))
     }
 
-    async fn best_of(&self, training: &StoredTraining) -> Result<Option<StoredCheckpoint>, StoreError> {
+    pub(super) async fn best_of(
+        &self,
+        training: &StoredTraining,
+    ) -> Result<Option<StoredCheckpoint>, StoreError> {
         let store = &self.ports.store;
         store.best_checkpoint(training.workflow_id, &training.fingerprint, &training.judges).await
     }

@@ -12,10 +12,10 @@ use training::evaluators::Evaluator;
 use training::optimize::Candidate;
 use training::request::{DatasetSource, Optimizer, RunSettings, read_evaluation, read_training};
 use training::{
-    Case, CaseSettings, StoredResult, TrainablePrompt, read_stored_case, split, trainable_prompts,
+    Case, CaseSettings, StoredResult, TrainablePrompt, is_erased, read_stored_case, split, trainable_prompts,
 };
 use uuid::Uuid;
-use wire::TrainingKind;
+use wire::{ErrorCode, TrainingKind};
 
 use super::calls::{RecordedCalls, Sink};
 use super::decided::Decided;
@@ -24,9 +24,6 @@ use super::state::State;
 use crate::plans::LoadedVersion;
 use crate::run::{RunPorts, RunWriter, overlaid};
 use crate::text::stored_json;
-
-/// Cases that one query reads.
-const MOST_CASES: i64 = 100_000;
 
 /// What a run is started with, and how far it has got.
 pub(crate) struct StoredStart {
@@ -47,25 +44,38 @@ pub(super) struct Stored {
 
 /// What cannot be read of a run.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} of a training cannot be read")]
-pub(super) struct Corrupt(&'static str);
+#[error("{what} of a training cannot be read")]
+pub(super) struct Unreadable {
+    what: &'static str,
+    /// Why the run ends.
+    pub(super) code: ErrorCode,
+}
+
+/// Something that nothing in the service can have written.
+const fn corrupt(what: &'static str) -> Unreadable {
+    Unreadable { what, code: ErrorCode::Internal }
+}
 
 impl Stored {
     /// Reads the cases of a run, and everything that earlier lives have stored.
     pub(super) async fn read(
         training: &StoredTraining,
         ports: &RunPorts,
-    ) -> Result<Result<Self, Corrupt>, StoreError> {
+    ) -> Result<Result<Self, Unreadable>, StoreError> {
         let (store, run) = (&ports.store, training.run_id);
-        let contents =
-            store.cases_of_version(training.dataset_id, training.dataset_version, MOST_CASES).await?;
+        let dataset = (training.dataset_id, training.dataset_version);
+        let contents = store.cases_of_version(dataset.0, dataset.1, training.n_cases.into()).await?;
         let mut cases = Vec::with_capacity(contents.len());
         for (index, content) in (0_u32..).zip(contents) {
-            let case = stored_json(&content).ok().and_then(|content| read_stored_case(&content, index));
-            cases.extend(case);
+            let content: Value = stored_json(&content).unwrap_or_default();
+            // What the search has decided by it before cannot be decided again.
+            if is_erased(&content) {
+                return Ok(Err(Unreadable { what: "an erased case", code: ErrorCode::RunContentErased }));
+            }
+            cases.extend(read_stored_case(&content, index));
         }
         if i32::try_from(cases.len()) != Ok(training.n_cases) {
-            return Ok(Err(Corrupt("a case")));
+            return Ok(Err(corrupt("a case")));
         }
         let calls = RecordedCalls::read(run, store).await?;
         let results: BTreeSet<CaseKey> = store.case_keys(run).await?.into_iter().collect();
@@ -118,19 +128,19 @@ impl Session {
         (start, stored): (StoredStart, Stored),
         endpoints: &Endpoints,
         (ports, writer): (&RunPorts, &RunWriter<TrainingEvents>),
-    ) -> Result<Self, Corrupt> {
+    ) -> Result<Self, Unreadable> {
         let StoredStart { training, decided, state } = start;
         let Stored { mut cases, calls, results, answered } = stored;
-        let request: Value = stored_json(&training.request).map_err(|_| Corrupt("the request"))?;
+        let request: Value = stored_json(&training.request).map_err(|_| corrupt("the request"))?;
         let mut problems = Vec::new();
         let (mut workload, optimizer, settings) = match decided.kind {
             TrainingKind::Training => {
-                let read = read_training(&request, "", &mut problems).ok_or(Corrupt("the request"))?;
+                let read = read_training(&request, "", &mut problems).ok_or(corrupt("the request"))?;
                 let settings = read.optimizer.settings.clone();
                 (read.workload, Some(read.optimizer), settings)
             }
             TrainingKind::Evaluation => {
-                let read = read_evaluation(&request, "", &mut problems).ok_or(Corrupt("the request"))?;
+                let read = read_evaluation(&request, "", &mut problems).ok_or(corrupt("the request"))?;
                 (read.workload, None, read.settings)
             }
         };

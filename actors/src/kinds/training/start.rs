@@ -30,8 +30,20 @@ pub(super) fn rows(
     digest: Vec<u8>,
     now: DateTime<Utc>,
 ) -> (StartRows, Run<TrainingRuns>) {
-    let Prepared { workspace, version, inputs, config, request, decided, cases, fingerprint, judges } =
-        prepared;
+    let Prepared {
+        workspace,
+        version,
+        inputs,
+        config,
+        request,
+        decided,
+        dataset,
+        cases,
+        fingerprint,
+        judges,
+    } = prepared;
+    // Cases that the request has brought are a dataset of the run's own.
+    let (dataset_id, dataset_version) = dataset.unwrap_or((id, 1));
     let kind = decided.kind;
     let inputs = Value::Object(inputs);
     let batch = Batch {
@@ -57,15 +69,15 @@ pub(super) fn rows(
         trainings: vec![TrainingRunRow {
             run_id: id,
             workflow_id: version.workflow,
-            dataset_id: id,
-            dataset_version: 1,
+            dataset_id,
+            dataset_version,
             fingerprint,
             judges,
             n_cases: i32::try_from(cases.len()).unwrap_or(i32::MAX),
             digest,
             request: request.to_string(),
             start: text_of(&decided),
-            origin_run_id: None,
+            origin_run_id: decided.origin.as_ref().map(|origin| origin.run),
         }],
         ..Batch::default()
     };

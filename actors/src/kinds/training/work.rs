@@ -19,7 +19,7 @@ use super::halt::{Halt, Interruption, Pauses};
 use super::lab::ActorLab;
 use super::reserve::Kept;
 use super::result::{of_evaluation, of_training, output};
-use super::session::{Corrupt, RunOf, Session, Stored, StoredStart};
+use super::session::{RunOf, Session, Stored, StoredStart, Unreadable};
 use super::state::State;
 use crate::lanes::WriteError;
 use crate::run::{Executing, Ran, RunPorts, RunWriter, Work, whole};
@@ -110,7 +110,7 @@ impl Work<TrainingEvents> for TrainingWork {
                         Ok(session) => carry_out(session, marks, halt).await,
                         Err(error) => {
                             tracing::error!(run = %id, %error, "a training cannot be executed");
-                            Ended::Failed(whole(ErrorCode::Internal))
+                            Ended::Failed(whole(error.code))
                         }
                     }
                 } => ended,
@@ -152,7 +152,7 @@ async fn session(
     start: StoredStart,
     endpoints: &Endpoints,
     (ports, writer): (&RunPorts, &RunWriter<TrainingEvents>),
-) -> Result<Session, Corrupt> {
+) -> Result<Session, Unreadable> {
     let stored = writer.ask("what is stored of a training", || Stored::read(&start.training, ports)).await?;
     Session::new(of, (start, stored), endpoints, (ports, writer))
 }

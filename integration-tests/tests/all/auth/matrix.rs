@@ -19,6 +19,7 @@ struct Things {
     thread: String,
     training: String,
     checkpoint: String,
+    dataset: String,
 }
 
 impl Things {
@@ -61,8 +62,11 @@ impl Things {
         if path.contains("/trainer/") {
             let trainer = format!("/api/workflows/{}/trainer", workflow.id);
             // One that is under way can be paused, and one that has ended has a checkpoint.
-            let model =
-                if path.contains("/checkpoints") { "practice/classify" } else { "practice/classify@2s" };
+            let model = if path.contains("/checkpoints") || path.ends_with("/rescore") {
+                "practice/classify"
+            } else {
+                "practice/classify@2000ms"
+            };
             let sorting = json!({"graph": crate::training::sorting(model),
                 "runnable_config": crate::training::prompts("Sort the message.")});
             let saved = t.root().post(&format!("/api/workflows/{}/versions", workflow.id), &sorting).await;
@@ -73,6 +77,13 @@ impl Things {
                 let cancel = format!("{trainer}/runs/{}/cancel", text(&training));
                 t.root().post(&cancel, &json!({})).await;
             }
+            if path.ends_with("/rescore") {
+                let run = format!("{trainer}/runs/{}", text(&training));
+                integration_tests::until("its end", async || {
+                    t.root().get(&run).await.value()["status"] == "succeeded"
+                })
+                .await;
+            }
             if path.contains("/checkpoints") {
                 let checkpoints = format!("{trainer}/checkpoints");
                 integration_tests::until("a checkpoint", async || {
@@ -81,6 +92,12 @@ impl Things {
                 })
                 .await;
             }
+        }
+        let mut dataset = json!("");
+        if path.contains("/datasets/") || path.ends_with("/case") {
+            let asked = json!({"name": "kept", "cases": [{"inputs": {}}]});
+            let made = t.root().post(&format!("/api/workflows/{}/datasets", workflow.id), &asked).await;
+            dataset = made.value()["id"].clone();
         }
         if path.contains("/chat/threads/") {
             let said = t.chat(&integration_tests::chat::create(&workflow, "hi")).await;
@@ -100,6 +117,7 @@ impl Things {
             thread: text(&thread),
             training: text(&training),
             checkpoint: text(&checkpoint),
+            dataset: text(&dataset),
         }
     }
 
@@ -118,6 +136,7 @@ impl Things {
             path if path.contains("/members/") => &self.member,
             path if path.contains("/chat/threads/") => &self.thread,
             path if path.contains("/chat/visitors/") => "visitor:1",
+            path if path.contains("/datasets/") => &self.dataset,
             path if path.contains("/trainer/runs/") => &self.training,
             path if path.contains("/trainer/checkpoints/") => &self.checkpoint,
             _ => "1",
@@ -128,6 +147,12 @@ impl Things {
             "/api/chat/session" => json!({"workflow_id": self.workflow}),
             "/api/workflows" => json!({"name": "Another"}),
             "/api/workflows/check" | "/api/workflows/*/versions" => json!({"graph": graph}),
+            "/api/workflows/*/datasets" => json!({"name": "Another", "cases": []}),
+            "/api/workflows/*/datasets/*/versions" => json!({"cases": []}),
+            "/api/runs/*/case" => json!({"dataset": "kept"}),
+            "/api/workflows/*/trainer/runs/*/rescore" => {
+                json!({"evaluators": [{"id": "a", "entrypoint": "builtin:exact_match"}]})
+            }
             "/api/workflows/*/trainer/runs" => crate::training::evaluation(1, json!({})),
             "/api/runs/*/rerun" => json!({"from_step": 1}),
             "/api/workflows/*/runs" => json!({"inputs": {"message": "hi"}}),

@@ -2,6 +2,7 @@
 
 mod chat;
 mod credentials;
+mod datasets;
 mod indexes;
 mod login;
 mod options;

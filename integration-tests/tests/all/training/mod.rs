@@ -3,6 +3,7 @@
 mod budget;
 mod calibration;
 mod cancel;
+mod datasets;
 mod evaluations;
 mod faults;
 mod fewshot;
@@ -13,6 +14,7 @@ mod kills;
 mod model;
 mod pause;
 mod refusals;
+mod report;
 mod resume;
 mod retention;
 mod rights;

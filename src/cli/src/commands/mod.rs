@@ -7,6 +7,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod credential;
+pub(crate) mod dataset;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod index;

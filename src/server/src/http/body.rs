@@ -4,28 +4,71 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::http::header;
-use actix_web::web::{Bytes, BytesMut, Payload};
+use actix_web::web::{self, Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
 use kernel::Clock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use wire::{ErrorCode, FieldError};
 
+use super::chat::UploadPermit;
 use super::error::{ApiError, ApiResult};
+use super::guard::Caller;
 
 /// Bytes of an ordinary body.
 pub(super) const BODY_LIMIT: usize = 1 << 20;
 /// Bytes of a workflow version.
 pub(super) const VERSION_LIMIT: usize = 8 << 20;
+/// Bytes of a body with the cases of a dataset.
+pub(super) const CASES_LIMIT: usize = 64 << 20;
+/// Large bodies of one caller that are in memory at the same time.
+const LARGE_PER_CALLER: usize = 4;
 /// How long a body may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(30);
+
+/// Takes the permit to have a large body in memory.
+fn large_permit<S>(caller: &Caller<S>) -> ApiResult<UploadPermit> {
+    let permits = caller.app().large_body_permits();
+    let permit = permits.acquire(vec![(caller.identity(), LARGE_PER_CALLER)]);
+    permit.map_err(|_| ApiError::new(ErrorCode::Overloaded))
+}
+
+/// The whole body, which may be large: then a permit comes with it. A body takes its permit when it has arrived so far that it is large, so that
+/// slow clients with small ones take none.
+pub(super) async fn read_large<S>(
+    caller: &Caller<S>,
+    request: &HttpRequest,
+    payload: Payload,
+    limit: usize,
+) -> ApiResult<(Bytes, Option<UploadPermit>)> {
+    let mut permit = None;
+    let mut arrived = |size: usize| {
+        if permit.is_none() && size > VERSION_LIMIT {
+            permit = Some(large_permit(caller)?);
+        }
+        Ok(())
+    };
+    let body = read_noting(request, payload, limit, &**caller.app().clock(), &mut arrived).await?;
+    Ok((body, permit))
+}
 
 /// The whole body.
 pub(super) async fn read(
     request: &HttpRequest,
+    payload: Payload,
+    limit: usize,
+    clock: &dyn Clock,
+) -> ApiResult<Bytes> {
+    read_noting(request, payload, limit, clock, &mut |_| Ok(())).await
+}
+
+/// The same; `arrived` learns how many bytes there are, and may refuse more.
+async fn read_noting(
+    request: &HttpRequest,
     mut payload: Payload,
     limit: usize,
     clock: &dyn Clock,
+    arrived: &mut dyn FnMut(usize) -> ApiResult<()>,
 ) -> ApiResult<Bytes> {
     let encoding = request.headers().get(header::CONTENT_ENCODING).map(|name| name.as_bytes());
     if encoding.is_some_and(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity")) {
@@ -49,6 +92,7 @@ pub(super) async fn read(
                 return Err(ApiError::new(ErrorCode::TooLarge));
             }
             body.extend_from_slice(&chunk);
+            arrived(body.len())?;
         }
         Ok(body.freeze())
     };
@@ -120,6 +164,24 @@ pub(super) fn any(request: &HttpRequest, body: &[u8]) -> ApiResult<Value> {
 /// The body as the object of a request.
 pub(super) fn object(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
     match any(request, body)? {
+        Value::Object(members) => Ok(members),
+        _ => {
+            let problem = FieldError::new("", "type", "must be an object");
+            Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]))
+        }
+    }
+}
+
+/// The same of a body that may be large: a worker has other requests to answer while it is parsed.
+pub(super) async fn large_object(request: &HttpRequest, body: Bytes) -> ApiResult<Map<String, Value>> {
+    if body.len() <= BODY_LIMIT {
+        return object(request, &body);
+    }
+    if !is_json(request) {
+        return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
+    }
+    let parsed = web::block(move || json(&body)).await;
+    match parsed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?? {
         Value::Object(members) => Ok(members),
         _ => {
             let problem = FieldError::new("", "type", "must be an object");

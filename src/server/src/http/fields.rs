@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use wire::{FieldError, MOST_PROBLEMS, nearest};
 pub(super) use wire::{escape, shortened};
@@ -112,6 +113,18 @@ impl<'a> Fields<'a> {
     /// True or false, where it is there.
     pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {
         self.typed(name, "true or false", Value::as_bool)
+    }
+
+    /// A time, where it is there.
+    pub(super) fn time(&mut self, name: &'static str) -> Option<DateTime<Utc>> {
+        let read = |value: &Value| DateTime::parse_from_rfc3339(value.as_str()?).ok();
+        self.typed(name, "a time such as 2026-11-23T09:00:00Z", read).map(|time| time.to_utc())
+    }
+
+    /// One of these words, where it is there.
+    pub(super) fn one_of(&mut self, name: &'static str, choice: &[&str]) -> Option<&'a str> {
+        let expected = format!("one of {}", choice.join(", "));
+        self.typed(name, &expected, |value| value.as_str().filter(|word| choice.contains(word)))
     }
 
     /// An object, where it is there.

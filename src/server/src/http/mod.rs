@@ -8,6 +8,7 @@ mod change;
 mod chat;
 mod cors;
 mod credentials;
+mod datasets;
 mod diagnosis;
 mod edge;
 mod error;
@@ -73,6 +74,7 @@ pub(crate) fn application(
         .configure(workflows::routes)
         .configure(runs::routes)
         .configure(trainings::routes)
+        .configure(datasets::routes)
         .configure(triggers::routes)
         .configure(nodes::routes)
         .configure(indexes::routes)

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::owner::OwnerKind;
 use super::visitors::ChatVisitor;
-use crate::system::retention::{CLEAR_RUN_CONTENT, RUN_ROWS, THREAD_AND_FEEDBACK_ROWS};
+use crate::system::retention::{CLEAR_RUN_CONTENT, EMPTY_COPIES, RUN_ROWS, THREAD_AND_FEEDBACK_ROWS};
 use crate::{Changes, Store, StoreError};
 
 /// Threads of one part: each may have thousands of runs.
@@ -165,7 +165,7 @@ impl Store {
                  AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL)
                  LIMIT $4 FOR UPDATE SKIP LOCKED),
              old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {RUN_ROWS},
-             {CLEAR_RUN_CONTENT}, {THREAD_AND_FEEDBACK_ROWS},
+             {CLEAR_RUN_CONTENT}, {THREAD_AND_FEEDBACK_ROWS}, {EMPTY_COPIES},
              keys AS (DELETE FROM idempotency_keys k USING gone
                  WHERE k.scope LIKE 'chat|%|address:%' AND k.outcome->>'thread' = gone.id::text)
              UPDATE threads t SET owner_id = NULL, title = NULL, status_reason = NULL, image_domains = NULL

@@ -172,6 +172,25 @@ impl Store {
         Ok(questions)
     }
 
+    /// The answers to the questions of a run, JSON, by the keys of the questions, in the order in which they were asked.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn answers_of_run(&self, run: Uuid) -> Result<Vec<(String, String)>, StoreError> {
+        Ok(run_questions::table
+            .filter(run_questions::run_id.eq(run))
+            .filter(run_questions::answer.is_not_null())
+            .order((
+                run_questions::asked_at,
+                run_questions::node,
+                run_questions::visit,
+                run_questions::attempt,
+            ))
+            .select((run_questions::key, run_questions::answer.assume_not_null()))
+            .load(&mut *self.connection().await?)
+            .await?)
+    }
+
     /// The answer to a question, if there is one.
     ///
     /// # Errors

@@ -22,10 +22,11 @@ diesel::table! {
 }
 
 diesel::table! {
-    dataset_entries (dataset_id, number, place) {
+    dataset_entries (dataset_id, place, number) {
         dataset_id -> Uuid,
-        number -> Int4,
         place -> Int4,
+        number -> Int4,
+        until -> Nullable<Int4>,
         digest -> Bytea,
     }
 }
@@ -35,6 +36,8 @@ diesel::table! {
         workspace_id -> Uuid,
         digest -> Bytea,
         content -> Text,
+        run_id -> Nullable<Uuid>,
+        thread_id -> Nullable<Uuid>,
         created_at -> Timestamptz,
     }
 }
@@ -103,6 +106,7 @@ diesel::table! {
     training_marks (run_id, mark) {
         run_id -> Uuid,
         mark -> Text,
+        event -> Nullable<Text>,
     }
 }
 

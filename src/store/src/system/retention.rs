@@ -38,8 +38,10 @@ macro_rules! run_rows {
     candidates_of AS (DELETE FROM training_candidates t USING old WHERE t.run_id = old.id),
     marks_of AS (DELETE FROM training_marks t USING old WHERE t.run_id = old.id),
     datasets_of AS (DELETE FROM datasets t USING old WHERE t.id = old.id AND t.name IS NULL),
-    dataset_versions_of AS (DELETE FROM dataset_versions t USING old WHERE t.dataset_id = old.id),
-    entries_of AS (DELETE FROM dataset_entries t USING old WHERE t.dataset_id = old.id),
+    dataset_versions_of AS (DELETE FROM dataset_versions t USING old, datasets d
+        WHERE t.dataset_id = old.id AND d.id = old.id AND d.name IS NULL),
+    entries_of AS (DELETE FROM dataset_entries t USING old, datasets d
+        WHERE t.dataset_id = old.id AND d.id = old.id AND d.name IS NULL),
     kept AS (DELETE FROM stream_events_kept t USING old WHERE t.stream_id = old.stream_id),
     streams_of AS (DELETE FROM streams t USING old WHERE t.id = old.stream_id)"
     };
@@ -78,6 +80,12 @@ pub(crate) const CLEAR_RUN_CONTENT: &str = "
                      'message', substring(t.error FROM '\"code\":\"([a-z0-9_.]+)\"'),
                      'node', substring(t.error FROM '\"node\":\"([^\"\\\\]+)\"'))::text END
                  FROM old WHERE t.id = old.id)";
+
+/// Empties the cases of datasets that are copies of the runs in `old`, or of other runs of the threads in `gone`.
+pub(crate) const EMPTY_COPIES: &str = "
+             copies AS (UPDATE dataset_cases t SET content = '{\"id\":\"erased-' || encode(substring(t.digest FROM 1 FOR 8), 'hex')
+                     || '\",\"inputs\":{},\"erased\":true}'
+                 WHERE t.run_id IN (SELECT id FROM old) OR t.thread_id IN (SELECT id FROM gone))";
 
 /// Deletes the content of the threads in `gone`, but not that of their runs, and not the kinds of feedback.
 pub(crate) const CONTENT_ROWS: &str = thread_rows!();
@@ -122,18 +130,20 @@ impl Store {
     /// Deletes most of what trainings that ended before then have stored: one alone may have hundreds of thousands of rows, too many for the
     /// statement that deletes their runs; `true` if there may be more.
     async fn forget_rows_of_old_trainings(&self, before: DateTime<Utc>) -> Result<bool, StoreError> {
-        for (table, key) in [
-            ("training_cases", "run_id"),
-            ("training_calls", "run_id"),
-            ("stream_events_kept", "stream_id"),
-            ("dataset_entries", "dataset_id"),
+        let own = "EXISTS (SELECT FROM datasets d WHERE d.id = c.dataset_id AND d.name IS NULL)";
+        for (table, key, condition) in [
+            ("training_cases", "run_id", "true"),
+            ("training_calls", "run_id", "true"),
+            ("stream_events_kept", "stream_id", "true"),
+            ("dataset_entries", "dataset_id", own),
         ] {
             // The run, its stream and its own cases have the same id.
             let sql = format!(
                 "WITH old AS MATERIALIZED (SELECT t.run_id AS id FROM training_runs t JOIN runs r ON r.id = t.run_id
                      WHERE t.run_id < $1 AND r.finished_at < $2 ORDER BY t.run_id LIMIT $3)
                  DELETE FROM {table} WHERE ctid = ANY (ARRAY(
-                     SELECT c.ctid FROM {table} c JOIN old ON c.{key} = old.id LIMIT $4 FOR UPDATE OF c SKIP LOCKED))"
+                     SELECT c.ctid FROM {table} c JOIN old ON c.{key} = old.id WHERE {condition}
+                     LIMIT $4 FOR UPDATE OF c SKIP LOCKED))"
             );
             let deleted = diesel::sql_query(sql)
                 .bind::<SqlUuid, _>(first_id_at(before))
@@ -178,7 +188,7 @@ impl Store {
                  AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL)
                  LIMIT $3 FOR UPDATE SKIP LOCKED),
              old AS MATERIALIZED (SELECT r.id, r.stream_id FROM runs r JOIN gone ON r.thread_id = gone.id), {DELETE_RUNS},
-             {THREAD_AND_FEEDBACK_ROWS}
+             {THREAD_AND_FEEDBACK_ROWS}, {EMPTY_COPIES}
              UPDATE threads t SET erased_at = $2, title = NULL, status_reason = NULL, image_domains = NULL
                  FROM gone WHERE t.id = gone.id"
         );

@@ -28,6 +28,20 @@ impl Store {
             .await?)
     }
 
+    /// The events of a run that its report needs, JSON, in the order of their marks.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn events_for_report(&self, run: Uuid) -> Result<Vec<String>, StoreError> {
+        Ok(training_marks::table
+            .filter(training_marks::run_id.eq(run))
+            .order(training_marks::mark)
+            .select(training_marks::event.assume_not_null())
+            .filter(training_marks::event.is_not_null())
+            .load(&mut *self.connection().await?)
+            .await?)
+    }
+
     /// What a run has done once.
     ///
     /// # Errors

@@ -183,8 +183,11 @@ pub(super) async fn end(mut search: Search<'_>, mut stop_reason: StopReason) -> 
 }
 
 /// The best candidates besides the seed that were accepted, or executed on all scoring cases, and are better than the seed, the best
-/// first. Of equal ones the shorter.
+/// first. Of equal ones those that repeat no case for training, then the shorter.
 pub(super) fn finalists(search: &Search<'_>, val: &[usize]) -> Vec<Candidate> {
+    let memorises = |candidate: &Candidate| {
+        candidate.prompts.values().any(|text| search.problem.leaks.memorised(text).is_some())
+    };
     let length = |candidate: &Candidate| {
         let texts = candidate.prompts.values().map(|text| text.chars().count()).sum::<usize>();
         texts + fewshot::length(candidate)
@@ -197,7 +200,10 @@ pub(super) fn finalists(search: &Search<'_>, val: &[usize]) -> Vec<Candidate> {
     known.retain(|(gain, _)| *gain > NOISE);
     known.sort_by(|(one, first), (other, second)| {
         let by_gain = rounded(*other).total_cmp(&rounded(*one));
-        by_gain.then(length(first).cmp(&length(second))).then(first.number.cmp(&second.number))
+        by_gain
+            .then_with(|| memorises(first).cmp(&memorises(second)))
+            .then(length(first).cmp(&length(second)))
+            .then(first.number.cmp(&second.number))
     });
     known.into_iter().take(FINALISTS).map(|(_, candidate)| candidate).collect()
 }

@@ -8,6 +8,7 @@ use kernel::Purpose;
 use super::ending::finalists;
 use super::lab::{Candidate, Decision, JudgedRun, Phase, SearchEvent, Stop};
 use super::search::Search;
+use crate::case::Case;
 use crate::prompts::{Demo, TrainablePrompt};
 use crate::runner::CaseStep;
 use crate::score::case_score;
@@ -152,6 +153,10 @@ async fn gather(search: &mut Search<'_>, base: &Candidate, minibatch: &[usize]) 
     search.board.fill(search.lab, base, minibatch, round).await?;
     let results = search.lab.recall(base, minibatch, round).await?;
     for (place, samples) in minibatch.iter().zip(results) {
+        // Checkpoints are for ever: what a visitor said would be in them after it was erased everywhere else.
+        if search.problem.cases.get(*place).is_some_and(Case::is_of_visitor) {
+            continue;
+        }
         let passing = samples.iter().filter(|judged| passes(search, judged));
         let shown = passing.map(|judged| demos(search, judged)).find(|shown| !shown.is_empty());
         if let Some(shown) = shown {

@@ -163,7 +163,10 @@ pub(super) async fn rewrite(
         let text = new_prompt(&reply);
         let fault = text.as_deref().and_then(|text| fault(search, prompt, current, text));
         match (text, &fault) {
-            (Some(text), None) => return Ok(Some(text)),
+            (Some(text), None) => {
+                report_memorised(search, prompt, &text).await?;
+                return Ok(Some(text));
+            }
             _ => messages = request_again(messages, &reply, fault.as_ref()),
         }
         last = fault;
@@ -180,6 +183,13 @@ pub(super) async fn rewrite(
     };
     search.publish(SearchEvent::Warning(warning)).await?;
     Ok(None)
+}
+
+/// Warns of a text that repeats the inputs of a case for training: it may be good at that case and at no other.
+async fn report_memorised(search: &Search<'_>, prompt: &TrainablePrompt, text: &str) -> Result<(), Stop> {
+    let Some(part) = search.problem.leaks.memorised(text) else { return Ok(()) };
+    let message = format!("a text for '{}' repeats a case for training: {part}", prompt.name);
+    search.publish(SearchEvent::Warning(Warning::new("memorised", message))).await
 }
 
 fn fault(search: &Search<'_>, prompt: &TrainablePrompt, current: &str, text: &str) -> Option<RewriteFault> {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wire::{
-    CandidateRecord, CheckpointSummary, EpochComplete, SplitRecord, TrainingNotice, TrainingRecord,
-    TrainingResult,
+    CandidateRecord, CheckpointSummary, EpochComplete, EvaluationResult, SplitRecord, TrainingNotice,
+    TrainingRecord, TrainingResult,
 };
 
 use super::diff::line_diff;
@@ -26,6 +26,8 @@ pub struct ReportData {
     pub checkpoints: Vec<CheckpointSummary>,
     /// The payload of `training_result`; `None` while the run has none.
     pub result: Option<TrainingResult>,
+    /// The payload of `evaluation_result`; `None` while the run has none.
+    pub evaluation: Option<EvaluationResult>,
     /// The payloads of `training_warning`, in their order.
     pub warnings: Vec<TrainingNotice>,
     /// The texts of the trainable prompts before the training, by name.
@@ -41,12 +43,17 @@ impl From<ReportData> for Report {
         let ReportData { record, splits, epochs, candidates, checkpoints, result, warnings, .. } = data;
         let prompts = prompts(data.seed_prompts, data.returned_prompts);
         let curve = curve(&epochs);
+        let (mut summary, mut pass_rate) = Default::default();
         let (outcome, stop_reason, seed_vs_best, usage) = match result {
             Some(result) => {
+                summary = result.summary;
                 (Some(result.outcome), Some(result.stop_reason), result.seed_vs_best, result.usage)
             }
             None => (record.outcome, record.stop_reason, None, record.usage),
         };
+        if let Some(evaluation) = data.evaluation {
+            (summary, pass_rate) = (evaluation.summary, Some(evaluation.pass_rate));
+        }
         let mut report = Self {
             run: record.id,
             kind: record.kind,
@@ -60,6 +67,9 @@ impl From<ReportData> for Report {
             test_estimate: splits.and_then(|splits| splits.test_estimate),
             outcome,
             stop_reason,
+            score: record.best_score,
+            pass_rate,
+            summary,
             seed_vs_best,
             curve,
             prompts,

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use wire::{CheckpointSummary, TrainingNotice};
+use serde_json::{Map, Value};
+use wire::{CheckpointSummary, TrainingKind, TrainingNotice};
 
-use super::model::{JudgeCalibration, Report};
+use super::model::{CandidateCounts, JudgeCalibration, Report};
 use super::number::{count, decimal, interval, money, places, score, signed, things};
 use super::visible::line;
 
@@ -25,19 +25,23 @@ pub(super) type Fact = (&'static str, String);
 pub(super) fn run(report: &Report) -> Vec<Fact> {
     let name = |text: &str| line(text, MAX_NAME);
     let version = report.version.map_or_else(|| "draft".to_owned(), |version| format!("version {version}"));
+    let is_training = report.kind == TrainingKind::Training;
+    let CandidateCounts { accepted, rejected } = report.candidates;
+    let candidates = format!("{accepted} accepted, {rejected} rejected");
     let mut facts = vec![
         ("Run", name(&report.run)),
         ("Workflow", format!("{}, {version}", name(&report.workflow))),
         ("Status", report.status.as_str().to_owned()),
-        ("Optimizer", optimizer(&report.optimizer)),
-        ("Cases", cases(report)),
-        ("Fingerprint", name(&report.dataset.fingerprint)),
-        (
-            "Candidates",
-            format!("{} accepted, {} rejected", report.candidates.accepted, report.candidates.rejected),
-        ),
     ];
     let mut push = |label, text: Option<String>| facts.extend(text.map(|text| (label, text)));
+    push("Optimizer", is_training.then(|| optimizer(&report.optimizer)));
+    push("Cases", Some(cases(report)));
+    push("Fingerprint", Some(name(&report.dataset.fingerprint)));
+    push("Candidates", is_training.then_some(candidates));
+    // Of a training the scores are in a table.
+    push("Score", report.score.filter(|_| !is_training).map(score));
+    push("Pass rate", report.pass_rate.map(|rate| format!("{} %", decimal(rate * 100.0, 0))));
+    push("Evaluators", evaluators(&report.summary));
     push("Outcome", report.outcome.as_deref().map(name));
     push("Stop reason", report.stop_reason.as_deref().map(stop_reason));
     push("Created", Some(name(&report.created_at)));
@@ -51,6 +55,14 @@ pub(super) fn run(report: &Report) -> Vec<Fact> {
             .map(|error| format!("{}: {}", name(&error.code), line(&error.message, MAX_MESSAGE))),
     );
     facts
+}
+
+/// The mean of each evaluator.
+fn evaluators(summary: &Map<String, Value>) -> Option<String> {
+    let mean =
+        |(id, mean): (&String, &Value)| Some(format!("{} {}", line(id, MAX_NAME), score(mean.as_f64()?)));
+    let means: Vec<String> = summary.iter().filter_map(mean).collect();
+    (!means.is_empty()).then(|| means.join(", "))
 }
 
 fn optimizer(settings: &Value) -> String {

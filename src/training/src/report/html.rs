@@ -1,8 +1,10 @@
 //! A report as one HTML page.
 
+use wire::TrainingKind;
+
 use super::diff::{Row, rows};
 use super::facts::{self, Fact, MAX_NAME};
-use super::model::{PromptReport, Report};
+use super::model::{PromptReport, Report, curve_result, curve_title, seed_score};
 use super::number::score;
 use super::style::page_style;
 use super::svg;
@@ -29,10 +31,12 @@ pub fn html(report: &Report) -> String {
         escaped(&visible(&report.verdict))
     );
     section(&mut page, "run", "Run", &list("What was trained, and how it ended", &facts::run(report)));
-    section(&mut page, "scores", "Seed against best", &scores(report));
-    section(&mut page, "curve", "Curve", &curve(report));
-    section(&mut page, "prompts", "Prompts", &prompts(&report.prompts));
-    section(&mut page, "checkpoints", "Checkpoints", &checkpoints(report));
+    if report.kind == TrainingKind::Training {
+        section(&mut page, "scores", "Seed against best", &scores(report));
+        section(&mut page, "curve", "Curve", &curve(report));
+        section(&mut page, "prompts", "Prompts", &prompts(&report.prompts));
+        section(&mut page, "checkpoints", "Checkpoints", &checkpoints(report));
+    }
     section(&mut page, "usage", "Usage", &list("What models have used", &facts::usage(report)));
     section(&mut page, "warnings", "Warnings", &warnings(report));
     section(&mut page, "judges", "Judges", &judges(report));
@@ -92,7 +96,7 @@ fn scores(report: &Report) -> String {
 }
 
 fn curve(report: &Report) -> String {
-    let svg = svg::inline(&report.curve, report.seed_score(), report.curve_result(), &report.curve_title());
+    let svg = svg::inline(&report.curve, seed_score(report), curve_result(report), &curve_title(report));
     let figure = format!("<figure>\n{svg}</figure>\n");
     if report.curve.is_empty() {
         return figure;

@@ -22,7 +22,6 @@ mod wrap;
 pub use data::ReportData;
 pub use diff::line_diff;
 pub use html::html;
-pub use model::{CandidateCounts, CaseCounts, CurvePoint, JudgeCalibration, PromptReport, Report};
+pub use model::{CandidateCounts, CaseCounts, CurvePoint, JudgeCalibration, PromptReport, Report, curve_of};
 pub use style::page_style;
-pub use svg::{CurveResult, curve_svg};
 pub use text::text;

@@ -110,6 +110,7 @@ pub(super) fn running() -> ReportData {
             is_best: true,
         }],
         result: None,
+        evaluation: None,
         warnings: vec![TrainingNotice {
             code: "prompt_unread".into(),
             message: "No node reads \"footer\".".into(),

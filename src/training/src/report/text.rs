@@ -1,8 +1,10 @@
 //! A report as plain text of 80 columns.
 
+use wire::TrainingKind;
+
 use super::diff::{Row, rows};
 use super::facts::{self, Fact, MAX_NAME};
-use super::model::{PromptReport, Report};
+use super::model::{PromptReport, Report, seed_score};
 use super::plot::plot;
 use super::visible::{line, visible};
 use super::wrap::{paragraph, pieces};
@@ -21,10 +23,12 @@ pub fn text(report: &Report) -> String {
     text.push_str(&paragraph(&report.verdict, "", WIDTH));
     text.push('\n');
     text.push_str(&list(&facts::run(report)));
-    section(&mut text, "Seed against best", &scores(report));
-    section(&mut text, "Curve", &lines(plot(&report.curve, report.seed_score())));
-    section(&mut text, "Prompts", &prompts(&report.prompts));
-    section(&mut text, "Checkpoints", &checkpoints(report));
+    if report.kind == TrainingKind::Training {
+        section(&mut text, "Seed against best", &scores(report));
+        section(&mut text, "Curve", &lines(plot(&report.curve, seed_score(report))));
+        section(&mut text, "Prompts", &prompts(&report.prompts));
+        section(&mut text, "Checkpoints", &checkpoints(report));
+    }
     section(&mut text, "Usage", &list(&facts::usage(report)));
     section(&mut text, "Warnings", &warnings(report));
     section(&mut text, "Judges", &judges(report));

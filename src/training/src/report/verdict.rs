@@ -14,7 +14,7 @@ const MAX_WORDS: usize = 300;
 /// One or a few sentences.
 pub(super) fn verdict(report: &Report) -> String {
     if report.kind == TrainingKind::Evaluation {
-        return "This run is an evaluation: it measures prompts and changes none.".to_owned();
+        return evaluated(report);
     }
     let is_cancelled =
         report.status == TrainingState::Cancelled || report.stop_reason.as_deref() == Some("cancelled");
@@ -24,6 +24,21 @@ pub(super) fn verdict(report: &Report) -> String {
         TrainingState::Succeeded => ended(report),
         _ if report.outcome.is_some() => ended(report),
         _ => unfinished(report),
+    }
+}
+
+/// An evaluation measures prompts and changes none.
+fn evaluated(report: &Report) -> String {
+    let is_partial = report.stop_reason.is_some();
+    match (report.status, report.score, report.pass_rate) {
+        (TrainingState::Failed, ..) => failed(report),
+        (_, Some(mean), Some(passed)) => {
+            let (mean, passed) = (score(mean), decimal(passed * 100.0, 0));
+            let partial = if is_partial { " Not every case was executed." } else { "" };
+            format!("The mean score is {mean}, and {passed} % of the cases pass.{partial}")
+        }
+        (status, ..) if status.is_terminal() => "The evaluation has ended without a score.".to_owned(),
+        _ => "The evaluation has no result yet.".to_owned(),
     }
 }
 
@@ -309,7 +324,7 @@ mod tests {
         assert_eq!(odd, "The run has ended with the outcome \"a␛b\".");
         let mut data = running();
         data.record.kind = TrainingKind::Evaluation;
-        assert!(verdict_of(data.clone()).starts_with("This run is an evaluation"));
+        assert_eq!(verdict_of(data.clone()), "The evaluation has no result yet.");
         data.record.kind = TrainingKind::Training;
         data.record.status = TrainingState::Succeeded;
         assert_eq!(verdict_of(data), "The run has ended, but its outcome is not recorded.");

@@ -18,6 +18,8 @@ const LONGEST_WORD: usize = 2_000;
 #[derive(Debug, Clone, Default)]
 pub struct LeakGuard {
     held_out: HashSet<u64>,
+    /// What inputs of cases for training say.
+    open: HashSet<u64>,
 }
 
 impl LeakGuard {
@@ -28,7 +30,7 @@ impl LeakGuard {
         open: impl Iterator<Item = &'a Case>,
         seeds: impl Iterator<Item = &'a str>,
     ) -> Self {
-        let mut guard = HashSet::new();
+        let (mut guard, mut open_inputs) = (HashSet::new(), HashSet::new());
         for case in held_out {
             texts(case, &mut |text| {
                 parts(text, &mut |part, _, _| {
@@ -43,44 +45,60 @@ impl LeakGuard {
         };
         for case in open {
             texts(case, &mut known);
+            let mut keep = |text: &str| parts(text, &mut |part, _, _| _ = open_inputs.insert(part));
+            case.inputs.values().for_each(|input| each_text(input, &mut keep));
         }
-        seeds.for_each(known);
-        Self { held_out: guard }
+        for seed in seeds {
+            known(seed);
+            parts(seed, &mut |part, _, _| _ = open_inputs.remove(&part));
+        }
+        Self { held_out: guard, open: open_inputs }
+    }
+
+    /// What a text repeats first of the inputs of a case for training, where the seed does not say it.
+    #[must_use]
+    pub fn memorised(&self, text: &str) -> Option<String> {
+        first_of(&self.open, text)
     }
 
     /// What a text repeats first of a case that is held out.
     #[must_use]
     pub fn leak(&self, text: &str) -> Option<String> {
-        let mut first: Option<(usize, String)> = None;
-        parts(text, &mut |part, place, written| {
-            if self.held_out.contains(&part) && first.as_ref().is_none_or(|(earlier, _)| place < *earlier) {
-                first = Some((place, written()));
-            }
-        });
-        first.map(|(_, text)| text)
+        first_of(&self.held_out, text)
     }
 
     /// Whether a text inside a value repeats a case that is held out.
     pub(crate) fn leaks_in(&self, value: &Value) -> bool {
         let mut leaks = false;
-        texts_of(value, &mut |text| leaks |= self.leak(text).is_some());
+        each_text(value, &mut |text| leaks |= self.leak(text).is_some());
         leaks
     }
 }
 
-/// Every text of a case, however deep.
-fn texts(case: &Case, each: &mut dyn FnMut(&str)) {
-    case.inputs.values().for_each(|input| texts_of(input, each));
-    texts_of(&case.expected_output, each);
-    case.metadata.get("messages").into_iter().for_each(|messages| texts_of(messages, each));
+/// What a text repeats first of these parts.
+fn first_of(known: &HashSet<u64>, text: &str) -> Option<String> {
+    let mut first: Option<(usize, String)> = None;
+    parts(text, &mut |part, place, written| {
+        if known.contains(&part) && first.as_ref().is_none_or(|(earlier, _)| place < *earlier) {
+            first = Some((place, written()));
+        }
+    });
+    first.map(|(_, text)| text)
 }
 
-/// Every text inside a value.
-fn texts_of(value: &Value, each: &mut dyn FnMut(&str)) {
+/// Every text of a case, however deep.
+fn texts(case: &Case, each: &mut dyn FnMut(&str)) {
+    case.inputs.values().for_each(|input| each_text(input, each));
+    each_text(&case.expected_output, each);
+    case.metadata.get("messages").into_iter().for_each(|messages| each_text(messages, each));
+}
+
+/// Every text of a value, however deep.
+fn each_text(value: &Value, each: &mut dyn FnMut(&str)) {
     match value {
         Value::String(text) => each(text),
-        Value::Array(entries) => entries.iter().for_each(|entry| texts_of(entry, each)),
-        Value::Object(members) => members.values().for_each(|member| texts_of(member, each)),
+        Value::Array(entries) => entries.iter().for_each(|entry| each_text(entry, each)),
+        Value::Object(members) => members.values().for_each(|member| each_text(member, each)),
         _ => {}
     }
 }
@@ -156,6 +174,15 @@ mod tests {
         let guard = guard(&[case(&json!({"table": table, "text": NINE}), "")], &[], "");
         assert_eq!(guard.leak(table), None);
         assert!(guard.leak("the order – number – seven – was – sent – on – Monday").is_some());
+    }
+
+    #[test]
+    fn what_inputs_for_training_say_is_memorised_unless_the_seed_says_it() {
+        let open = [case(&json!({"text": NINE}), "an expected output of more than eight words is no input")];
+        let of = |seed: &str, text: &str| guard(&[], &open, seed).memorised(text);
+        assert!(of("", &format!("For example: {NINE}")).is_some());
+        assert_eq!((of(NINE, NINE), of("", "the order number seven was sent on Tuesday")), (None, None));
+        assert_eq!(of("", "an expected output of more than eight words is no input"), None);
     }
 
     #[test]

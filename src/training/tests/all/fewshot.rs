@@ -98,9 +98,11 @@ impl Shown<'_> {
         let shows = candidate.demos["p"].iter().any(|demo| demo.output == json!(kind));
         let has_word = candidate.prompts["p"].contains("word");
         let passes = match self.trained.teaches {
-            Teaches::Demos => shows || place % 4 == 0,
-            Teaches::DemosAfterWord => shows && has_word || place % 4 == 0 || has_word && place % 4 == 1,
-            Teaches::Nothing => place % 4 == 0,
+            Teaches::Demos => shows || place.is_multiple_of(4),
+            Teaches::DemosAfterWord => {
+                shows && has_word || place.is_multiple_of(4) || has_word && place % 4 == 1
+            }
+            Teaches::Nothing => place.is_multiple_of(4),
             Teaches::NoCase => false,
         };
         // Its output knows a case that decides.
@@ -235,7 +237,7 @@ async fn demos_come_from_passing_cases_for_training_and_are_compared_in_sets() {
     // Until a demo has made more of them pass, only every fourth one passes; what repeats a case that decides is no demo.
     assert!(sets.iter().flatten().all(|place| *place < 40 && *place != 0), "{sets:?}");
     let mut first = compared[0].0.demos["p"].iter().map(place);
-    assert!(first.all(|place| place % 4 == 0));
+    assert!(first.all(|place| place.is_multiple_of(4)));
     assert!(!lab.happened.lock().contains(&"asked".to_owned()));
 }
 

@@ -115,6 +115,16 @@ async fn cases_that_decide_are_never_told_to_the_optimizer_and_prompts_do_not_re
 }
 
 #[tokio::test]
+async fn a_text_that_repeats_a_case_for_training_is_reported() {
+    let world = world(24, &WORDS, json!({"epochs": 1}), shared);
+    let lab = world.lab(Reflector::Leaks, usize::MAX, Stop::Budget);
+    world.search(&lab).await.unwrap();
+    let published = lab.published.lock();
+    assert!(published.iter().any(|line| line == "warning memorised"), "{published:?}");
+    assert!(published.iter().all(|line| line != "warning leakage"), "{published:?}");
+}
+
+#[tokio::test]
 async fn a_budget_of_any_size_ends_with_a_result() {
     let world = world(24, &WORDS, json!({}), shared);
     let whole = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);

@@ -146,8 +146,9 @@ impl Lab for Words<'_> {
             Reflector::Learns => format!("{current} {}", words.into_iter().collect::<Vec<_>>().join(" ")),
             Reflector::Forgets => "Answer {{ inputs.n }} somehow.".into(),
             Reflector::Leaks => {
-                let held_out = self.cases.iter().find(|case| case.split() == Some("val")).unwrap();
-                format!("{current} {}", held_out.inputs["secret"].as_str().unwrap())
+                let is_held_out = |case: &&Case| case.split() == Some("val");
+                let repeated = self.cases.iter().find(is_held_out).or(self.cases.first()).unwrap();
+                format!("{current} {}", repeated.inputs["secret"].as_str().unwrap())
             }
             Reflector::Refuses => return Ok(Some("I cannot do that.".into())),
             Reflector::LosesPlaceholder => "Answer wordly.".into(),

@@ -681,6 +681,22 @@ error_codes! {
         "There is no such checkpoint.",
         "The workflow has no checkpoint with this id.",
         "List its checkpoints with `GET /api/workflows/{ref}/trainer/checkpoints`.";
+    DatasetNotFound, "dataset.not_found", 404, false,
+        "There is no such dataset.",
+        "The workflow has no dataset with this id or name, or the dataset no such version.",
+        "List its datasets with `callboard dataset list` or `GET /api/workflows/{ref}/datasets`.";
+    DatasetNameTaken, "dataset.name_taken", 409, false,
+        "Another dataset of the workflow has this name.",
+        "Names of datasets are unique within a workflow.",
+        "Use another name, or add a version: `POST /api/workflows/{ref}/datasets/{id}/versions`.";
+    RunNotEnded, "run.not_ended", 409, false,
+        "The run has not ended.",
+        "Only a run that has ended has results that can be kept or judged again.",
+        "Wait for its end, or cancel it.";
+    RunContentErased, "run.content_erased", 409, false,
+        "The content of the run was erased.",
+        "Its retention has ended, or the data of its visitor were erased: inputs, outputs and results of nodes are not there any more.",
+        "Use a newer run.";
     RunInputsInvalid, "run.inputs_invalid", 422, false,
         "The inputs do not match the workflow's schema.",
         "The inputs of a run, or of a sub-workflow, do not match the `inputs` schema of the graph. A request over \

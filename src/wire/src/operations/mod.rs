@@ -2,6 +2,7 @@
 //! `docs/PROTOCOL.md`, `/openapi.json` and the paths of the typed client come from these declarations.
 
 pub mod chat;
+pub mod datasets;
 pub mod health;
 pub mod indexes;
 pub mod nodes;
@@ -52,6 +53,7 @@ pub static PARTS: &[Part] = &[
         about: "Trainings and evaluations of prompts, and checkpoints.",
         operations: trainings::ALL,
     },
+    Part { name: "datasets", about: "Stored cases of trainings and evaluations.", operations: datasets::ALL },
     Part { name: "triggers", about: "Schedules and webhooks.", operations: triggers::ALL },
     Part { name: "socket", about: "The websocket.", operations: socket::ALL },
     Part { name: "tokens", about: "Service tokens and the audit trail.", operations: tokens::ALL },

@@ -39,6 +39,7 @@ pub fn in_path(path: &str, name: &str) -> Option<&'static str> {
     const IDS: &[(&str, &str)] = &[
         ("/api/workspaces/", "A workspace's id or slug."),
         ("/api/runs/", "A run's id."),
+        ("/api/workflows/{ref}/datasets/", "A dataset's id or name."),
         ("/api/workflows/{ref}/trainer/runs/", "The id of a training or an evaluation."),
         ("/api/workflows/{ref}/trainer/checkpoints/", "A checkpoint's id."),
         ("/api/credentials/", "A credential's id."),

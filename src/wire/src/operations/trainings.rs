@@ -1,10 +1,10 @@
 //! Trainings, evaluations and checkpoints.
 
 use super::parameters::{AFTER, CURSOR, LIMIT};
-use crate::operation::{Answer, Parameter, Values, events, get, json, operations, post};
+use crate::operation::{Answer, Parameter, Values, events, get, json, operations, post, text};
 use crate::{
-    CandidateRecord, CaseRecord, CheckpointRecord, ErrorCode, Listed, Scope, StartTraining, TrainingFrame,
-    TrainingPlan, TrainingRecord,
+    CandidateRecord, CaseRecord, CheckpointRecord, ErrorCode, Listed, RescoreTraining, Scope, StartTraining,
+    TrainingFrame, TrainingPlan, TrainingRecord, TrainingReport,
 };
 
 const STATES: &[&str] = &["queued", "running", "paused", "waiting", "succeeded", "failed", "cancelled"];
@@ -98,6 +98,51 @@ operations! {
     .answers(&[Answer::of(200, json!(Listed<CaseRecord>))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound]);
 
+    REPORT = get(
+        "/api/workflows/{ref}/trainer/runs/{id}/report",
+        "read_training_report",
+        "Reads the report of a run, of one that executes so far: whether anything got better, and what changed.",
+    )
+    .needs(Scope::WorkflowsRead)
+    .query(&[filter(
+        "format",
+        "JSON unless given; `text` is for terminals, `html` a page without scripts.",
+        Values::OneOf(&["json", "text", "html"]),
+    )])
+    .answers(&[
+        Answer::of(200, json!(TrainingReport)),
+        Answer::of(200, text!("text/plain")).when("`format` is `text`"),
+        Answer::of(200, text!("text/html")).when("`format` is `html`"),
+    ])
+    .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound]);
+
+    CURVE = get(
+        "/api/workflows/{ref}/trainer/runs/{id}/curve.svg",
+        "draw_training_curve",
+        "Draws the scores of a training by epoch, with the seed's score and the interval of the result.",
+    )
+    .needs(Scope::WorkflowsRead)
+    .answers(&[Answer::of(200, text!("image/svg+xml"))])
+    .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound]);
+
+    RESCORE = post(
+        "/api/workflows/{ref}/trainer/runs/{id}/rescore",
+        "rescore_training",
+        "Judges the stored results of a run that has ended by other evaluators, as a new evaluation; calls no model.",
+    )
+    .needs(Scope::WorkflowsExecute)
+    .repeatable()
+    .body(json!(RescoreTraining, examples::RESCORE))
+    .answers(&[Answer::of(202, json!(TrainingRecord))])
+    .errors(&[
+        ErrorCode::WorkflowNotFound,
+        ErrorCode::WorkflowArchived,
+        ErrorCode::RunNotFound,
+        ErrorCode::RunNotEnded,
+        ErrorCode::RunContentErased,
+        ErrorCode::WorkspaceFull,
+    ]);
+
     PAUSE = post(
         "/api/workflows/{ref}/trainer/runs/{id}/pause",
         "pause_training",
@@ -175,6 +220,19 @@ mod examples {
       "epochs": 3
     }
   }
+}"#;
+
+    pub(super) const RESCORE: &str = r#"{
+  "evaluators": [
+    {
+      "id": "brief",
+      "entrypoint": "builtin:length",
+      "config": {
+        "max": 200
+      }
+    }
+  ],
+  "candidate": "best"
 }"#;
 
     pub(super) const RECORD: &str = r#"{

@@ -1,12 +1,14 @@
 //! Trainings and evaluations: what starts one, its record, its checkpoints, its candidates and cases.
 
 mod event;
+mod report;
 mod usage;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use event::*;
+pub use report::*;
 pub use usage::*;
 
 use crate::{RunProblem, Timestamp};
@@ -34,6 +36,18 @@ pub struct StartTraining {
     /// A UUIDv7 of the client's for the run: the same request with the same id starts nothing new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
+}
+
+/// `POST …/trainer/runs/{id}/rescore`: which stored results other evaluators judge.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RescoreTraining {
+    /// As in an evaluation; none that calls a model.
+    pub evaluators: Vec<Value>,
+    /// The number of a candidate, `"best"` (default: the returned prompts) or `"seed"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<Value>,
 }
 
 /// Whether a run trains prompts or only evaluates them.

@@ -24,6 +24,9 @@ pub(super) async fn conclude(session: &Session, ended: &WatchedTraining) -> Resu
             (None, None) => show_record(&ended.record)?,
         }
     }
+    if human && ended.record.status == TrainingState::Succeeded {
+        complain(Paint::stderr().dim(format_args!("Report: callboard report {}", ended.at.run)));
+    }
     match ended.record.status {
         TrainingState::Succeeded => Ok(()),
         TrainingState::Cancelled if ended.is_cancelled => {

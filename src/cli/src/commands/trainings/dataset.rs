@@ -34,8 +34,22 @@ impl DatasetForm {
     }
 }
 
+/// The cases of a request.
+#[derive(Debug, PartialEq)]
+pub(super) enum GivenDataset {
+    /// In the request.
+    Cases(Vec<Value>),
+    /// In a stored dataset with this name or id.
+    Stored(String),
+}
+
+/// Whether `--dataset` names a file, and not a stored dataset.
+pub(super) fn is_file(path: &Path) -> bool {
+    DatasetForm::of(path).is_some() || path.components().count() > 1 || path.exists()
+}
+
 /// A file with cases.
-pub(super) struct DatasetFile {
+pub(crate) struct DatasetFile {
     text: Text,
     form: DatasetForm,
     /// The pointer of the list in the file.
@@ -45,7 +59,7 @@ pub(super) struct DatasetFile {
 
 impl DatasetFile {
     /// Reads a file; the ending of its name says what it is.
-    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let form = DatasetForm::of(path).ok_or_else(|| {
             Failure::usage(format!(
                 "{} is not a dataset file; use a name that ends with .json, .jsonl, .ndjson or .csv",
@@ -82,7 +96,7 @@ impl DatasetFile {
     }
 
     /// The cases of the file, for a request. It has none afterwards.
-    pub(super) fn take_cases(&mut self) -> Vec<Value> {
+    pub(crate) fn take_cases(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.cases)
     }
 

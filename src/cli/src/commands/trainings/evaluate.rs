@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use wire::StartTraining;
 
 use super::conclude::{conclude, score};
+use super::dataset::GivenDataset;
 use super::request::RequestFiles;
 use super::setup::{TrainingSetup, share};
 use super::start::start;
@@ -26,8 +27,8 @@ use crate::sign_in::renewing;
 pub(crate) struct Evaluate {
     /// Handle or id of the workflow
     workflow: String,
-    /// File with the cases: .json, .jsonl, .ndjson or .csv
-    #[arg(long, value_name = "FILE")]
+    /// File with the cases (.json, .jsonl, .ndjson or .csv), or the name of a stored dataset
+    #[arg(long, value_name = "FILE|NAME")]
     dataset: PathBuf,
     /// Lowest score that is a success, from 0 to 1
     #[arg(long, value_name = "SCORE", value_parser = share)]
@@ -56,8 +57,8 @@ impl Evaluate {
 
     async fn perform(&self, session: &Session) -> Result<(), Failure> {
         let mut files = RequestFiles::read(&self.setup, Some(&self.dataset), None)?;
-        let cases = files.take_cases();
-        let evaluation = self.evaluation(cases)?;
+        let dataset = files.take_dataset();
+        let evaluation = self.evaluation(dataset)?;
         let wanted = StartTraining { evaluation: Some(evaluation), ..files.start(&self.setup)? };
         if self.setup.dry_run {
             return plan::print(session, &self.workflow, &wanted, &files).await;
@@ -71,9 +72,9 @@ impl Evaluate {
     }
 
     /// The object `evaluation`.
-    fn evaluation(&self, cases: Option<Vec<Value>>) -> Result<Map<String, Value>, Failure> {
+    fn evaluation(&self, dataset: Option<GivenDataset>) -> Result<Map<String, Value>, Failure> {
         let mut evaluation = Map::new();
-        self.setup.set_workload(&mut evaluation, cases)?;
+        self.setup.set_workload(&mut evaluation, dataset)?;
         self.setup.set_limits(&mut evaluation);
         if let Some(repeats) = self.repeats {
             evaluation.insert("repeats".to_owned(), json!(repeats));
@@ -130,7 +131,7 @@ mod tests {
             "evaluators": [{"id": "exact_match", "entrypoint": "builtin:exact_match"}],
             "budget": {"max_llm_calls": 50}, "repeats": 2
         });
-        let evaluation = evaluate.evaluation(Some(vec![json!({"inputs": {}})])).unwrap();
+        let evaluation = evaluate.evaluation(Some(GivenDataset::Cases(vec![json!({"inputs": {}})]))).unwrap();
         assert_eq!(Value::Object(evaluation), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! `callboard train` and `callboard evaluate`.
+//! `callboard train`, `callboard evaluate` and `callboard report`.
 
 mod conclude;
 mod dataset;
@@ -8,6 +8,7 @@ mod evaluators;
 mod findings;
 mod numbers;
 mod plan;
+mod report;
 mod request;
 mod results;
 mod setup;
@@ -15,7 +16,9 @@ mod start;
 mod train;
 mod watch;
 
+pub(crate) use dataset::DatasetFile;
 pub(crate) use evaluate::Evaluate;
+pub(crate) use report::Report;
 pub(crate) use train::Train;
 
 /// A training or an evaluation, and how the user names its workflow.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use wire::StartTraining;
 
-use super::dataset::DatasetFile;
+use super::dataset::{DatasetFile, GivenDataset, is_file};
 use super::setup::TrainingSetup;
 use crate::commands::workflow::file::{GraphFile, Text};
 use crate::complaint::{Place, Places};
@@ -17,6 +17,8 @@ pub(super) struct RequestFiles {
     /// A runnable config without a graph; the one that belongs to a graph is in `graph`.
     config: Option<Text>,
     dataset: Option<DatasetFile>,
+    /// The name of a stored dataset.
+    stored: Option<String>,
     /// The object `training`.
     request: Option<Text>,
 }
@@ -38,8 +40,13 @@ impl RequestFiles {
             Some(graph) => (Some(GraphFile::read(graph, config)?), None),
             None => (None, config.map(Text::read).transpose()?),
         };
-        let dataset = dataset.map(DatasetFile::read).transpose()?;
-        Ok(Self { graph, config, dataset, request: request.map(Text::read).transpose()? })
+        let (file, named) = match dataset {
+            Some(path) if is_file(path) => (Some(DatasetFile::read(path)?), None),
+            Some(name) => (None, Some(name.to_string_lossy().into_owned())),
+            None => (None, None),
+        };
+        let request = request.map(Text::read).transpose()?;
+        Ok(Self { graph, config, dataset: file, stored: named, request })
     }
 
     /// The object of `--request`; empty without one.
@@ -47,9 +54,10 @@ impl RequestFiles {
         self.request.as_ref().map_or_else(|| Ok(Map::new()), Text::object)
     }
 
-    /// The cases of the dataset; they are not kept here.
-    pub(super) fn take_cases(&mut self) -> Option<Vec<Value>> {
-        self.dataset.as_mut().map(DatasetFile::take_cases)
+    /// The dataset; its cases are not kept here.
+    pub(super) fn take_dataset(&mut self) -> Option<GivenDataset> {
+        let cases = self.dataset.as_mut().map(|file| GivenDataset::Cases(file.take_cases()));
+        cases.or_else(|| self.stored.take().map(GivenDataset::Stored))
     }
 
     /// A request with graph, config and inputs, which neither trains nor evaluates yet.
@@ -145,7 +153,19 @@ mod tests {
         assert_eq!(wanted.runnable_config.unwrap(), json!({"prompts": {}}).as_object().unwrap().clone());
         assert_eq!((wanted.inputs, wanted.graph_config.is_some()), (Some(json!({"a": 1})), true));
         assert_eq!(files.base().unwrap().len(), 1);
-        assert_eq!((files.take_cases().unwrap().len(), files.take_cases().unwrap().len()), (2, 0));
+        let mut cases = || match files.take_dataset() {
+            Some(GivenDataset::Cases(cases)) => cases.len(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((cases(), cases()), (2, 0));
+    }
+
+    #[test]
+    fn a_dataset_is_a_file_or_a_stored_one() {
+        let of = |path: &str| RequestFiles::read(&TrainingSetup::default(), Some(Path::new(path)), None);
+        let mut stored = of("refunds").unwrap();
+        assert_eq!(stored.take_dataset(), Some(GivenDataset::Stored("refunds".into())));
+        assert!(["refunds.csv", "folder/refunds", "./refunds"].iter().all(|path| of(path).is_err()));
     }
 
     #[test]

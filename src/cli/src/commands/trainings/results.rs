@@ -88,7 +88,9 @@ fn checkpoint_to_use(findings: &TrainingFindings, result: &TrainingResult, workf
         .checkpoints
         .iter()
         .any(|one| Some(&one.id) == result.best_checkpoint.as_ref().map(|best| &best.id));
-    if let Some(best) = result.best_checkpoint.as_ref().filter(|_| !own) {
+    let is_higher =
+        |best: &&wire::CheckpointSummary| result.checkpoints.iter().all(|one| one.score < best.score);
+    if let Some(best) = result.best_checkpoint.as_ref().filter(|_| !own).filter(is_higher) {
         let _ = writeln!(
             text,
             "Checkpoint {} of another run has a higher score: {:.3}.",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::dataset::GivenDataset;
 use super::evaluators::evaluators;
 use crate::output::Failure;
 
@@ -42,11 +43,14 @@ impl TrainingSetup {
     pub(super) fn set_workload(
         &self,
         object: &mut Map<String, Value>,
-        cases: Option<Vec<Value>>,
+        dataset: Option<GivenDataset>,
     ) -> Result<(), Failure> {
-        if let Some(cases) = cases {
+        if let Some(dataset) = dataset {
             // Not by `json!`, which would copy up to 64 MiB.
-            let dataset = Map::from_iter([("cases".to_owned(), Value::Array(cases))]);
+            let dataset = match dataset {
+                GivenDataset::Cases(cases) => Map::from_iter([("cases".to_owned(), Value::Array(cases))]),
+                GivenDataset::Stored(name) => Map::from_iter([("id".to_owned(), Value::String(name))]),
+            };
             object.insert("dataset".to_owned(), Value::Object(dataset));
         }
         if !self.evaluators.is_empty() || !object.contains_key("evaluators") {
@@ -132,7 +136,7 @@ mod tests {
             "dataset": {"id": "d"}, "evaluators": [], "max_cases": 3,
             "budget": {"max_llm_calls": 1, "max_tokens": 9}, "seed": 1
         }));
-        setup.set_workload(&mut read, Some(vec![json!({"inputs": {}})])).unwrap();
+        setup.set_workload(&mut read, Some(GivenDataset::Cases(vec![json!({"inputs": {}})]))).unwrap();
         setup.set_limits(&mut read);
         let expected = json!({
             "dataset": {"cases": [{"inputs": {}}]},

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use wire::{StartTraining, TrainingState};
 
 use super::conclude::conclude;
+use super::dataset::GivenDataset;
 use super::request::RequestFiles;
 use super::setup::{TrainingSetup, object_in};
 use super::start::start;
@@ -29,10 +30,10 @@ pub(crate) struct Train {
     /// Handle or id of the workflow
     #[arg(required_unless_present = "attach")]
     workflow: Option<String>,
-    /// File with the cases: .json, .jsonl, .ndjson or .csv
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["request", "attach"])]
+    /// File with the cases (.json, .jsonl, .ndjson or .csv), or the name of a stored dataset
+    #[arg(long, value_name = "FILE|NAME", required_unless_present_any = ["request", "attach"])]
     dataset: Option<PathBuf>,
-    /// Algorithm: textgrad (default), gepa, fewshot, mipro, opro, random, none or auto
+    /// Algorithm: textgrad (default), gepa, auto, fewshot, random or none
     #[arg(long, value_name = "NAME")]
     optimizer: Option<String>,
     /// Maximum number of epochs (default: 3)
@@ -80,8 +81,8 @@ impl Train {
 
     async fn train(&self, session: &Session, workflow: &str) -> Result<(), Failure> {
         let mut files = RequestFiles::read(&self.setup, self.dataset.as_deref(), self.request.as_deref())?;
-        let cases = files.take_cases();
-        let training = self.training(files.base()?, cases)?;
+        let dataset = files.take_dataset();
+        let training = self.training(files.base()?, dataset)?;
         let wanted = StartTraining { training: Some(training), ..files.start(&self.setup)? };
         if self.setup.dry_run {
             return plan::print(session, workflow, &wanted, &files).await;
@@ -96,9 +97,9 @@ impl Train {
     fn training(
         &self,
         mut training: Map<String, Value>,
-        cases: Option<Vec<Value>>,
+        dataset: Option<GivenDataset>,
     ) -> Result<Map<String, Value>, Failure> {
-        self.setup.set_workload(&mut training, cases)?;
+        self.setup.set_workload(&mut training, dataset)?;
         let mut optimizer = object_in(&mut training, "optimizer");
         if let Some(name) = &self.optimizer {
             optimizer.insert("name".to_owned(), json!(name));

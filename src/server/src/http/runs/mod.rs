@@ -114,7 +114,7 @@ async fn cancel(change: Change<WorkflowsExecute>, id: Path<String>) -> ApiResult
 }
 
 /// The run that a path names, where the caller may be.
-async fn found<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<(StoredRun, Option<i32>)> {
+pub(super) async fn found<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<(StoredRun, Option<i32>)> {
     let not_found = || ApiError::new(ErrorCode::RunNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
     let found = caller.app().runs().run(id).await?.ok_or_else(not_found)?;

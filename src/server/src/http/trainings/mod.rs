@@ -3,7 +3,9 @@
 mod checkpoints;
 mod control;
 mod list;
+mod report;
 mod requests;
+mod rescore;
 mod start;
 
 pub(super) use control::{Control, control};
@@ -31,6 +33,9 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::EVENTS, watch)
         .on(&operations::CANDIDATES, list::candidates)
         .on(&operations::CASES, list::cases)
+        .on(&operations::REPORT, report::show)
+        .on(&operations::CURVE, report::curve)
+        .on(&operations::RESCORE, rescore::rescore)
         .on(&operations::PAUSE, control::pause)
         .on(&operations::RESUME, control::resume)
         .on(&operations::CANCEL, control::cancel)

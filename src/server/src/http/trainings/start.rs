@@ -15,17 +15,14 @@ use wire::{CallUsage, ErrorCode, FieldError, TrainingKind, TrainingProgress, Tra
 
 use super::record;
 use super::requests::{self, TrainingRequest};
+use crate::http::body::{self, CASES_LIMIT};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Asked, Caller, WorkflowsExecute};
+use crate::http::idempotency;
 use crate::http::idempotency::REPLAYED;
 use crate::http::query::Params;
 use crate::http::workflows::{draft_of_graph, no_version};
-use crate::http::{body, idempotency};
 
-/// Bytes of a request with its cases.
-const LIMIT: usize = 64 << 20;
-/// Requests of one caller whose cases are read at the same time.
-const BODIES_PER_CALLER: usize = 4;
 /// How far the clock of a client that chooses the id of a run may be behind or ahead.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
 const MAX_AHEAD: TimeDelta = TimeDelta::seconds(60);
@@ -37,14 +34,10 @@ pub(super) async fn create(
     request: HttpRequest,
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    let clock = Arc::clone(caller.app().clock());
-    let permit = caller.app().large_body_permits().acquire(vec![(caller.identity(), BODIES_PER_CALLER)]);
-    let _permit = permit.map_err(|_| ApiError::new(ErrorCode::Overloaded))?;
-    let bytes = body::read(&request, payload, LIMIT, &*clock).await?;
+    let (bytes, _permit) = body::read_large(&caller, &request, payload, CASES_LIMIT).await?;
     let key = idempotency::key(&request)?;
     let workflow = caller.workflow(&name).await?;
-    let mut members = body::object(&request, &bytes)?;
-    drop(bytes);
+    let mut members = body::large_object(&request, bytes).await?;
     let mut query = Params::of(&request);
     let is_dry = query.flag("dry_run");
     let wanted = query.and(requests::read(&mut members, None, &[]))?;
@@ -63,7 +56,7 @@ pub(super) async fn create(
 }
 
 /// The record as it was when the run was accepted: the same answer to each retry.
-fn as_started(record: TrainingRecord) -> TrainingRecord {
+pub(super) fn as_started(record: TrainingRecord) -> TrainingRecord {
     TrainingRecord {
         status: TrainingState::Queued,
         started_at: None,
@@ -142,21 +135,25 @@ async fn prepare<S: Asked>(
     let has_graph = graph.is_some();
     // As a graph could, the request decides where secrets of the workspace are used.
     if has_graph || names_credential(&asked) {
-        check_write(caller, workflow).await?;
+        check_write(caller, workflow.workspace_id).await?;
     }
     let version = version(caller, workflow, graph).await?;
     let wanted =
         Wanted { workspace: workflow.workspace_id, version, has_graph, kind, request: asked, inputs, config };
-    caller.app().trainings().prepare(wanted).await.map_err(|refused| match refused {
+    caller.app().trainings().prepare(wanted).await.map_err(refused)
+}
+
+pub(super) fn refused(refused: Refused) -> ApiError {
+    match refused {
         Refused::Invalid(problems) => ApiError::problems(ErrorCode::InvalidRequest, problems),
         Refused::Store(error) => error.into(),
         Refused::Code(error) => ApiError::new(ErrorCode::CodeUnavailable).with_cause(error),
-    })
+    }
 }
 
 /// Refuses a caller who may not save a graph.
-async fn check_write<S: Asked>(caller: &Caller<S>, workflow: &StoredWorkflow) -> ApiResult<()> {
-    let workspace = caller.app().store().workspace(workflow.workspace_id).await?;
+pub(super) async fn check_write<S: Asked>(caller: &Caller<S>, workspace: Uuid) -> ApiResult<()> {
+    let workspace = caller.app().store().workspace(workspace).await?;
     let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceForbidden))?;
     caller.check_also_in(Scope::WorkflowsWrite, &workspace).await
 }

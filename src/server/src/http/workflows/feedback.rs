@@ -81,23 +81,41 @@ fn cases(
 
 /// The line of a case; `None` without a copy of its turn.
 fn line(entry: ListedFeedback) -> ApiResult<Option<Bytes>> {
-    let FeedbackRecord { id, kind, comment, run_id, version, inputs, messages, output, output_text, .. } =
-        record(entry)?;
+    let Some(case) = case(entry)? else { return Ok(None) };
+    let mut line = serde_json::to_vec(&case).map_err(corrupt)?;
+    line.push(b'\n');
+    Ok(Some(line.into()))
+}
+
+/// Feedback as a case; `None` without a copy of its turn.
+pub(in crate::http) fn case(entry: ListedFeedback) -> ApiResult<Option<FeedbackCase>> {
+    let record = record(entry)?;
+    let FeedbackRecord {
+        id,
+        kind,
+        comment,
+        thread_id,
+        run_id,
+        version,
+        inputs,
+        messages,
+        output,
+        output_text,
+        ..
+    } = record;
     let Some(inputs) = inputs else { return Ok(None) };
     let passed = kind == FeedbackKind::Positive;
     let metadata = FeedbackMetadata {
         feedback: kind,
         comment,
         run_id,
+        thread_id,
         version,
         messages: messages.unwrap_or_default(),
         output,
         human: HumanVerdict { passed },
     };
-    let case = FeedbackCase { id, inputs, expected_output: output_text.filter(|_| passed), metadata };
-    let mut line = serde_json::to_vec(&case).map_err(corrupt)?;
-    line.push(b'\n');
-    Ok(Some(line.into()))
+    Ok(Some(FeedbackCase { id, inputs, expected_output: output_text.filter(|_| passed), metadata }))
 }
 
 fn record(entry: ListedFeedback) -> ApiResult<FeedbackRecord> {

@@ -31,6 +31,7 @@ use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::{self, Params};
 use super::routes::Routes;
+pub(super) use feedback::case as feedback_case;
 pub(super) use records::public as public_record;
 pub(super) use versions::{draft_of_graph, no_version};
 

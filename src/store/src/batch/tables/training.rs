@@ -164,12 +164,15 @@ pub struct TrainingMarkRow {
     pub run_id: Uuid,
     /// What it has done.
     pub mark: String,
+    /// JSON: the event, if reports need it.
+    pub event: Option<String>,
 }
 
 lane_table! {
     TrainingMarks: "training_marks" from &'a TrainingMarkRow as row => {
         run_id: Uuid [SqlUuid] = row.run_id,
         mark: &'a str [Text] = &row.mark,
+        event: Option<&'a str> [Nullable<Text>] = row.event.as_deref(),
     }
 }
 

@@ -23,7 +23,7 @@ const BAND_WIDTH: f64 = 16.0;
 const MAX_TITLE: usize = 300;
 /// The score of the best candidate at the end, and its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CurveResult {
+pub(super) struct CurveResult {
     /// The score.
     pub best: f64,
     /// The lower end: the seed's score plus the lower end of the difference's interval.
@@ -37,7 +37,7 @@ pub struct CurveResult {
 /// It has axes, a point for the score after each epoch, the best score so far as steps, the seed as a dashed line, and the result's
 /// interval as a band at the end. Scores beyond 0 or 1 are at the edge; values that are not numbers are left out.
 #[must_use]
-pub fn curve_svg(
+pub(super) fn curve_svg(
     curve: &[CurvePoint],
     seed: Option<f64>,
     result: Option<CurveResult>,

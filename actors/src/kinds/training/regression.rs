@@ -1,0 +1,151 @@
+//! Runs as cases of datasets.
+
+use engine::references;
+use serde_json::{Map, Value, json};
+use store::{NewCase, StoreError, StoredRun};
+use training::{Case, outside, recorded_mocks, resolve};
+
+use super::Trainings;
+use super::datasets::as_row;
+use super::prepare::VersionsOf;
+use crate::plans::PlanError;
+use crate::run::read_journal;
+use crate::text::stored_json;
+
+/// Maximum attempts of a run that becomes a case, and maximum bytes of their results.
+const MAX_JOURNAL: (i64, i64) = (10_000, 16 << 20);
+/// Levels of the deepest case: readers of JSON stop at 128.
+const DEEPEST: usize = 100;
+/// Bytes of the largest case, as JSON.
+const LARGEST: usize = 1 << 20;
+
+/// What is wanted of a run that becomes a case.
+#[derive(Debug, Clone, Default)]
+pub struct WantedCase {
+    /// The output of the run unless given.
+    pub expected_output: Option<Value>,
+    /// `train`, `val` or `test`.
+    pub split: Option<String>,
+}
+
+/// A run is not a case.
+#[derive(Debug, thiserror::Error)]
+pub enum NotACase {
+    /// It has not ended.
+    #[error("the run has not ended")]
+    NotEnded,
+    /// Its content was erased, or its version.
+    #[error("the content of the run was erased")]
+    Erased,
+    /// It is a training or an evaluation.
+    #[error("a training is not a case")]
+    Training,
+    /// Its inputs, its thread and the results of its nodes have more than 1 MiB as JSON, or no canonical form.
+    #[error("{0}")]
+    Unfit(String),
+    /// The database did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Trainings {
+    /// A run as a case: its inputs, its output as what is expected unless given, the thread before it, what people answered, and the
+    /// results of the nodes that sent or read something. Its id is that of the run.
+    ///
+    /// # Errors
+    /// [`NotACase`].
+    pub async fn case_of_run(&self, run: &StoredRun, wanted: &WantedCase) -> Result<NewCase, NotACase> {
+        let store = &self.ports.store;
+        let kind =
+            self.kinds.of(&run.trigger).filter(|_| wire::TrainingKind::from_name(&run.trigger).is_none());
+        let kind = kind.ok_or(NotACase::Training)?;
+        if !run.status.is_terminal() {
+            return Err(NotACase::NotEnded);
+        }
+        // The stream is erased with the content of a turn.
+        if run.thread_id.is_some() && run.stream_id.is_none() {
+            return Err(NotACase::Erased);
+        }
+        let (attempts, bytes) = store.journal_size(run.id).await?;
+        if attempts > MAX_JOURNAL.0 || bytes > MAX_JOURNAL.1 {
+            return Err(NotACase::Unfit("the results of its nodes are too large for a case".to_owned()));
+        }
+        let version = match self.ports.plans.version(run.version_id).await {
+            Ok(version) => version,
+            Err(PlanError::Store(error)) => return Err(error.into()),
+            Err(PlanError::Graph(..) | PlanError::Missing(_)) => return Err(NotACase::Erased),
+        };
+        let inputs: Value = stored_json(&run.inputs).map_err(|_| NotACase::Erased)?;
+        let input = kind.past_input(run, inputs.clone(), &version).await?;
+        let mut metadata = Map::from_iter([("run_id".to_owned(), json!(run.id.to_string()))]);
+        if let Some(thread) = run.thread_id {
+            metadata.insert("thread_id".to_owned(), json!(thread.to_string()));
+        }
+        if let Some(split) = &wanted.split {
+            metadata.insert("split".to_owned(), json!(split));
+        }
+        if !input.messages.is_empty() {
+            metadata.insert("messages".to_owned(), json!(input.messages));
+        }
+        let answers = store.answers_of_run(run.id).await?.into_iter();
+        let answers: Map<String, Value> =
+            answers.filter_map(|(key, answer)| Some((key, stored_json(&answer).ok()?))).collect();
+        if !answers.is_empty() {
+            metadata.insert("answers".to_owned(), Value::Object(answers));
+        }
+        let mocks = recorded_mocks(&read_journal(store, run.id).await?, &self.outside(run).await?);
+        let mocks = mocks.map_err(|node| {
+            NotACase::Unfit(format!("the node '{node}' failed in the run, which a replay cannot repeat"))
+        })?;
+        if !mocks.is_empty() {
+            metadata.insert("mocks".to_owned(), Value::Object(mocks));
+        }
+        let output = || run.output.as_deref().and_then(|output| stored_json(output).ok());
+        let case = Case {
+            id: run.id.to_string(),
+            index: 0,
+            inputs: match inputs {
+                Value::Object(inputs) => inputs,
+                _ => Map::new(),
+            },
+            expected_output: wanted.expected_output.clone().or_else(output).unwrap_or_default(),
+            metadata,
+        };
+        let row = as_row(&case).map_err(NotACase::Unfit)?;
+        if !is_flat(&case.stored(), DEEPEST) {
+            let message = format!("its values are deeper than {DEEPEST} levels");
+            return Err(NotACase::Unfit(message));
+        }
+        if row.content.len() > LARGEST {
+            let message = "its inputs, thread and results have more than 1 MiB as JSON".to_owned();
+            return Err(NotACase::Unfit(message));
+        }
+        Ok(row)
+    }
+
+    /// The nodes of a run's graph that send or read something outside, also those of its workflows as they are now.
+    async fn outside(&self, run: &StoredRun) -> Result<Vec<String>, NotACase> {
+        let version = self.ports.store.version_by_id(run.version_id).await?;
+        let graph = version.map(|version| version.graph).unwrap_or_default();
+        let versions = VersionsOf { ports: &self.ports, workspace: run.workspace_id };
+        let mut problems = Vec::new();
+        let resolution = resolve(references(&graph), &versions, &mut problems).await?;
+        if let Some(problem) = problems.into_iter().next() {
+            return Err(NotACase::Unfit(format!(
+                "a workflow of its graph is not there: {}",
+                problem.message
+            )));
+        }
+        Ok(outside(&graph, &|reference| resolution.graph(reference)))
+    }
+}
+
+/// Whether arrays and objects stand within each other at most so often.
+fn is_flat(value: &Value, levels: usize) -> bool {
+    let inside: Vec<&Value> = match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(members) => members.values().collect(),
+        _ => return true,
+    };
+    levels > 0 && inside.into_iter().all(|value| is_flat(value, levels - 1))
+}

@@ -1,0 +1,49 @@
+//! `callboard dataset add`: a run becomes a case.
+
+use clap::Args;
+use serde_json::Value;
+use wire::KeepRunAsCase;
+
+use crate::options::{ClientOptions, InWorkspace, Session};
+use crate::output::{Failure, Output, pretty, say};
+
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// Id of a run that has ended
+    run: String,
+    /// Name or id of a dataset of the run's workflow
+    #[arg(long, value_name = "DATASET")]
+    dataset: String,
+    /// Expected output: JSON, or else text (default: the run's output)
+    #[arg(long, value_name = "OUTPUT")]
+    expected: Option<String>,
+    /// What the case is for (default: drawn by the training)
+    #[arg(long, value_name = "SPLIT", value_parser = ["train", "val", "test"])]
+    split: Option<String>,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl Add {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let wanted = KeepRunAsCase {
+            dataset: self.dataset.clone(),
+            expected_output: self.expected.as_deref().map(value),
+            split: self.split.clone(),
+        };
+        let kept = session.client.keep_run_as_case(&self.run, &wanted).await;
+        let (kept, is_new) = kept.map_err(|error| session.complaint(error).about(&self.run))?;
+        if session.output == Output::Json {
+            return say(pretty(&kept)?);
+        }
+        let what = if is_new { "Added to the dataset as" } else { "Already in the dataset:" };
+        say(format_args!("{what} version {}.", kept.version))
+    }
+}
+
+/// JSON, or else text.
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}

@@ -1,0 +1,33 @@
+//! `callboard dataset delete`.
+
+use clap::Args;
+
+use super::Named;
+use crate::options::Session;
+use crate::output::{Failure, Output, complain};
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    pub(super) named: Named,
+    /// Confirm; its name and its versions cannot be restored
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Delete {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let Named { workflow, dataset, .. } = &self.named;
+        if !self.yes {
+            return Err(Failure::usage(format!(
+                "add --yes to delete the dataset {dataset} with all its versions"
+            )));
+        }
+        let deleted = session.client.delete_dataset(workflow, dataset).await;
+        deleted.map_err(|error| session.complaint(error).about(dataset))?;
+        if session.output == Output::Human {
+            complain("Deleted.");
+        }
+        Ok(())
+    }
+}

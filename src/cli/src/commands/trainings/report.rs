@@ -1,0 +1,61 @@
+//! `callboard report`: whether a training has made anything better.
+
+use clap::{Args, ValueEnum};
+
+use crate::options::{ClientOptions, InWorkspace, Session, with_service_in};
+use crate::output::{Failure, Output, piece, pretty, say};
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ReportFormat {
+    /// Lines of 80 columns
+    Text,
+    /// All numbers and texts
+    Json,
+    /// A page without scripts
+    Html,
+    /// The curve of the scores as a picture
+    Svg,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  callboard report 0198c2f4-0000-7c88-9d21-3f4a5b6c7d8e --format html > report.html"
+)]
+pub(crate) struct Report {
+    /// Id of a training or an evaluation
+    run: String,
+    /// Format of the report (default: text, or json with --output json)
+    #[arg(long, value_enum)]
+    format: Option<ReportFormat>,
+    #[command(flatten)]
+    place: InWorkspace,
+    #[command(flatten)]
+    options: ClientOptions,
+}
+
+impl Report {
+    /// Returns how to print errors, too.
+    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+        let options = self.options.clone().or(outer);
+        with_service_in(&options, &self.place, async |session| self.print(session).await)
+    }
+
+    async fn print(&self, session: &Session) -> Result<(), Failure> {
+        let (client, run) = (&session.client, &self.run);
+        let failed = |error| Failure::from(session.complaint(error).about(run));
+        let workflow = client.workflow_of_run(run).await.map_err(failed)?;
+        let format = self.format.unwrap_or(match session.output {
+            Output::Json => ReportFormat::Json,
+            Output::Human => ReportFormat::Text,
+        });
+        match format {
+            ReportFormat::Json => {
+                say(pretty(&client.training_report(&workflow, run).await.map_err(failed)?)?)
+            }
+            ReportFormat::Text => piece(client.written_report(&workflow, run, "text").await.map_err(failed)?),
+            ReportFormat::Html => piece(client.written_report(&workflow, run, "html").await.map_err(failed)?),
+            ReportFormat::Svg => piece(client.training_curve(&workflow, run).await.map_err(failed)?),
+        }
+    }
+}

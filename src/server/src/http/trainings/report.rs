@@ -1,0 +1,54 @@
+//! The report of a run, and its curve as a picture.
+
+use actix_web::http::header::{CONTENT_SECURITY_POLICY, ContentType};
+use actix_web::web::Path;
+use actix_web::{HttpRequest, HttpResponse};
+use actors::kinds::training::{report_curve, report_page, report_text};
+use wire::{ErrorCode, TrainingReport};
+
+use super::found;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Caller, WorkflowsRead};
+use crate::http::query::{self, Params};
+
+/// Whatever prompts and names contain, a browser does not run or load it.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox";
+
+/// As JSON, as text of 80 columns, or as a page.
+pub(super) async fn show(
+    caller: Caller<WorkflowsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let run = found(&caller, path.into_inner()).await?;
+    let mut query = Params::of(&request);
+    let format = query.one_of("format", &["json", "text", "html"]);
+    ApiError::refuse(query.finish())?;
+    let report = report(&caller, run.id).await?;
+    let mut answer = HttpResponse::Ok();
+    Ok(match format.as_deref() {
+        Some("text") => answer.content_type(ContentType::plaintext()).body(report_text(&report)),
+        Some("html") => answer
+            .content_type(ContentType::html())
+            .insert_header((CONTENT_SECURITY_POLICY, POLICY))
+            .body(report_page(&report)),
+        _ => answer.json(report),
+    })
+}
+
+pub(super) async fn curve(
+    caller: Caller<WorkflowsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let run = found(&caller, path.into_inner()).await?;
+    query::none(&request)?;
+    let svg = report_curve(&report(&caller, run.id).await?);
+    let mut answer = HttpResponse::Ok();
+    Ok(answer.content_type("image/svg+xml").insert_header((CONTENT_SECURITY_POLICY, POLICY)).body(svg))
+}
+
+async fn report(caller: &Caller<WorkflowsRead>, run: uuid::Uuid) -> ApiResult<TrainingReport> {
+    let found = caller.app().trainings().report(run).await?;
+    found.ok_or_else(|| ApiError::new(ErrorCode::RunNotFound))
+}

@@ -1,0 +1,88 @@
+//! Stored results that other evaluators judge.
+
+use std::sync::Arc;
+
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use actors::kinds::training::{NotRescored, RescoredCandidate, TrainingKey, names_credential};
+use actors::kinds::workflow::IdempotencyKey;
+use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value, json};
+use wire::{ErrorCode, FieldError};
+
+use super::start::{as_started, check_write};
+use super::{found, record};
+use crate::http::body::{self, BODY_LIMIT};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::fields::Fields;
+use crate::http::guard::{Caller, WorkflowsExecute};
+use crate::http::idempotency::{self, REPLAYED};
+use crate::http::query::Params;
+
+/// 202 and the record of the evaluation.
+pub(super) async fn rescore(
+    caller: Caller<WorkflowsExecute>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+    payload: Payload,
+) -> ApiResult<HttpResponse> {
+    let clock = Arc::clone(caller.app().clock());
+    let bytes = body::read(&request, payload, BODY_LIMIT, &*clock).await?;
+    let key = idempotency::key(&request)?;
+    let (workflow, id) = path.into_inner();
+    if caller.workflow(&workflow).await?.archived_at.is_some() {
+        return Err(ApiError::new(ErrorCode::WorkflowArchived));
+    }
+    let origin = found(&caller, (workflow, id)).await?;
+    let wanted = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
+    let trainings = caller.app().trainings();
+    let digest = digest(&SHA256, &bytes).as_ref().to_vec();
+    let scope = idempotency::scope(&caller, &request);
+    let key = key.map(|key| IdempotencyKey { scope, also: None, key, digest: digest.clone() });
+    let key = TrainingKey { key, run: None, digest };
+    let started = match trainings.started(&key).await? {
+        Some(started) => started,
+        None => {
+            if names_credential(&json!({"evaluators": wanted.0})) {
+                check_write(&caller, origin.workspace_id).await?;
+            }
+            let prepared = trainings.prepare_rescore(&origin, wanted.0, wanted.1).await.map_err(refused)?;
+            trainings.start(prepared, key).await?
+        }
+    };
+    let record = record(&caller, started.run).await?;
+    let mut answer = HttpResponse::Accepted();
+    if started.replayed {
+        answer.insert_header(REPLAYED);
+    }
+    Ok(answer.json(as_started(record)))
+}
+
+fn read(members: &Map<String, Value>) -> Result<(Value, RescoredCandidate), Vec<FieldError>> {
+    let mut fields = Fields::of(members);
+    fields.require("evaluators");
+    let evaluators = fields.stands("evaluators").cloned().unwrap_or_default();
+    let candidate = match fields.stands("candidate") {
+        None | Some(Value::Null) => RescoredCandidate::default(),
+        Some(Value::String(word)) if word == "best" => RescoredCandidate::Best,
+        Some(Value::String(word)) if word == "seed" => RescoredCandidate::Seed,
+        Some(given) => match given.as_u64().and_then(|number| u32::try_from(number).ok()) {
+            Some(number) => RescoredCandidate::Number(number),
+            None => {
+                let message = "must be the number of a candidate, \"best\" or \"seed\"";
+                fields.note(FieldError::new("/candidate", "choice", message));
+                RescoredCandidate::default()
+            }
+        },
+    };
+    let problems = fields.finish();
+    if problems.is_empty() { Ok((evaluators, candidate)) } else { Err(problems) }
+}
+
+fn refused(error: NotRescored) -> ApiError {
+    match error {
+        NotRescored::NotEnded => ApiError::new(ErrorCode::RunNotEnded),
+        NotRescored::Erased => ApiError::new(ErrorCode::RunContentErased),
+        NotRescored::Refused(refused) => super::start::refused(refused),
+    }
+}

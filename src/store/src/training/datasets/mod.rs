@@ -1,0 +1,10 @@
+//! Datasets: versions of lists of cases, each case by its content.
+
+mod entries;
+mod named;
+mod of_runs;
+mod read;
+
+pub use entries::NewCase;
+pub use named::{KeptCase, MadeDataset, NewDataset, StoredDataset};
+pub use of_runs::DatasetOfRun;
