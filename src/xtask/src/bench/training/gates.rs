@@ -34,13 +34,15 @@ impl Scores {
         all.map(|(_, (_, returned))| *returned).collect()
     }
 
+    /// Mean of the returned prompts and half of its interval; `None` if the optimizer was not used.
+    pub(super) fn interval(&self, family: Family, optimizer: &'static str) -> Option<(f64, f64)> {
+        Some(self.returned(family, optimizer)).filter(|all| !all.is_empty()).map(|all| with_interval(&all))
+    }
+
     /// Mean and half of the interval of the differences, world by world.
     fn difference(&self, family: Family, one: &'static str, other: &'static str) -> (f64, f64) {
         let (one, other) = (self.returned(family, one), self.returned(family, other));
-        let differences: Vec<f64> = one.iter().zip(&other).map(|(one, other)| one - other).collect();
-        let (mean, n) = (mean(&differences), count(differences.len()));
-        let square = differences.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        (mean, INTERVAL * (square / n).sqrt())
+        with_interval(&one.iter().zip(&other).map(|(one, other)| one - other).collect::<Vec<_>>())
     }
 
     /// The means, a line for each family.
@@ -106,6 +108,13 @@ impl Scores {
         }
         failed
     }
+}
+
+/// The mean, and half of its 95 % interval.
+fn with_interval(all: &[f64]) -> (f64, f64) {
+    let (mean, n) = (mean(all), count(all.len()));
+    let square = all.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    (mean, INTERVAL * (square / n).sqrt())
 }
 
 fn mean(all: &[f64]) -> f64 {

@@ -2,6 +2,7 @@
 
 mod gates;
 mod models;
+mod plot;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -92,6 +93,9 @@ async fn measure(target: &Path, cluster: &Cluster, budget: u64, worlds: u64) -> 
         tally.without_placeholder
     );
     scores.print(&SHOWN);
+    let picture = target.join("bench-training.svg");
+    std::fs::write(&picture, plot::plot(&scores, &SHOWN))?;
+    println!("\nthe same as a picture: {}", picture.display());
     let mut failed = scores.failed();
     if !tally.canaries.is_empty() {
         failed.push("canaries reached the reflector".to_owned());
