@@ -13,8 +13,8 @@ use super::{Adapters, Reach, RunPorts, read_journal};
 use crate::plans::PlanError;
 use crate::text::stored_json;
 
-/// Maximum attempts of a run whose inputs are computed again, and maximum bytes of their results.
-const MAX_JOURNAL: (i64, i64) = (10_000, 16 << 20);
+/// Maximum attempts of a run whose journal is read as a whole for a client, and maximum bytes of their results.
+pub(crate) const MAX_JOURNAL: (i64, i64) = (10_000, 16 << 20);
 /// Maximum time of it.
 const LIMIT: Duration = Duration::from_secs(5);
 

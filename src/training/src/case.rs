@@ -98,7 +98,7 @@ pub fn is_erased(stored: &Value) -> bool {
 }
 
 /// Largest case, in bytes of JSON.
-pub(crate) const LARGEST: usize = 1 << 20;
+pub const LARGEST: usize = 1 << 20;
 
 /// The problem of a case that is larger.
 pub(crate) fn too_large(pointer: impl Into<String>) -> FieldError {

@@ -30,7 +30,7 @@ mod stored;
 mod warning;
 
 pub use calibration::{RECORDED, calibration_places, calibrations};
-pub use case::{Case, is_erased, read_stored_case};
+pub use case::{Case, LARGEST as LARGEST_CASE, is_erased, read_stored_case};
 pub use compare::{Comparison, Race, WeightedScore, interval, kfold, race};
 pub use dataset::{read_cases, read_csv, read_lines};
 pub use estimate::{CallRange, calls_of_graph};

@@ -130,7 +130,7 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
         Some(resume) => match resumed_prompts(ports, wanted.version.workflow, resume).await? {
             Some(prompts) => Some(prompts),
             None => {
-                let message = "this workflow has no such checkpoint";
+                let message = "the checkpoint was not found in this workflow";
                 problems.push(FieldError::new(
                     format!("{at}/optimizer/resume"),
                     "checkpoint_not_found",

@@ -3,21 +3,18 @@
 use engine::references;
 use serde_json::{Map, Value, json};
 use store::{NewCase, StoreError, StoredRun};
-use training::{Case, outside, recorded_mocks, resolve};
+use training::{Case, LARGEST_CASE, outside, recorded_mocks, resolve};
 
 use super::Trainings;
 use super::datasets::as_row;
 use super::prepare::VersionsOf;
 use crate::plans::PlanError;
 use crate::run::read_journal;
+use crate::run::refill::MAX_JOURNAL;
 use crate::text::stored_json;
 
-/// Maximum attempts of a run that becomes a case, and maximum bytes of their results.
-const MAX_JOURNAL: (i64, i64) = (10_000, 16 << 20);
 /// Levels of the deepest case: readers of JSON stop at 128.
 const DEEPEST: usize = 100;
-/// Bytes of the largest case, as JSON.
-const LARGEST: usize = 1 << 20;
 
 /// What is wanted of a run that becomes a case.
 #[derive(Debug, Clone, Default)]
@@ -116,7 +113,7 @@ impl Trainings {
             let message = format!("its values are deeper than {DEEPEST} levels");
             return Err(NotACase::Unfit(message));
         }
-        if row.content.len() > LARGEST {
+        if row.content.len() > LARGEST_CASE {
             let message = "its inputs, thread and results have more than 1 MiB as JSON".to_owned();
             return Err(NotACase::Unfit(message));
         }

@@ -223,7 +223,9 @@ async fn members_see_what_their_role_allows_and_others_nothing() {
     }
     browser.assert_accessible("the page of a workflow that is not found").await;
     browser.goto(&format!("{base}/workflows/{own}/training?run=nonsense")).await;
-    browser.until("document.querySelector('#problem').innerText.includes('There is no such training')").await;
+    browser
+        .until("document.querySelector('#problem').innerText.includes('The training was not found')")
+        .await;
     assert_eq!(root.post(&format!("{}/{run}/cancel", runs(&own)), &json!({})).await.status, 200);
     browser.finish().await;
 }

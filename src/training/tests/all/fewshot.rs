@@ -234,7 +234,7 @@ async fn demos_come_from_passing_cases_for_training_and_are_compared_in_sets() {
     assert_eq!(sets.len(), compared.len(), "no set is compared twice");
     assert!(sets.iter().all(|set| (1..=4).contains(&set.len())), "{sets:?}");
     assert!(sets.iter().map(Vec::len).collect::<BTreeSet<_>>().len() > 1, "sets differ in size: {sets:?}");
-    // Until a demo has made more of them pass, only every fourth one passes; what repeats a case that decides is no demo.
+    // Until a demo has made more of them pass, only every fourth one passes; what repeats a case that decides does not become a demo.
     assert!(sets.iter().flatten().all(|place| *place < 40 && *place != 0), "{sets:?}");
     let mut first = compared[0].0.demos["p"].iter().map(place);
     assert!(first.all(|place| place.is_multiple_of(4)));

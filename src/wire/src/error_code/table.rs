@@ -678,11 +678,11 @@ error_codes! {
         "No run that the caller may see has this id.",
         "List a workflow's runs with `GET /api/workflows/{ref}/runs`.";
     CheckpointNotFound, "checkpoint.not_found", 404, false,
-        "There is no such checkpoint.",
+        "The checkpoint was not found.",
         "The workflow has no checkpoint with this id.",
         "List its checkpoints with `GET /api/workflows/{ref}/trainer/checkpoints`.";
     DatasetNotFound, "dataset.not_found", 404, false,
-        "There is no such dataset.",
+        "The dataset was not found.",
         "The workflow has no dataset with this id or name, or the dataset no such version.",
         "List its datasets with `callboard dataset list` or `GET /api/workflows/{ref}/datasets`.";
     DatasetNameTaken, "dataset.name_taken", 409, false,

@@ -109,7 +109,7 @@ async function read(response, signal, onFrame) {
 }
 
 /** Waits, at most until the network comes back. */
-function wait(ms, signal) {
+export function wait(ms, signal) {
   return new Promise((resolve, reject) => {
     const finish = (end) => () => {
       clearTimeout(timer);

@@ -1,5 +1,6 @@
 // Reads the events of a run to its end, over as many connections as necessary.
 
+import { wait } from '../chat/follow.js';
 import { SseDecoder, sequence } from '../chat/sse.js';
 
 /** The service sends something every 10 s; after so long without anything the connection is lost, in ms. */
@@ -43,7 +44,7 @@ export async function followRun({ open, onEvent, onLink, signal, silence = SILEN
       error = failure;
     }
     failures += 1;
-    // The service closes a stream when it stops, and a token ends: the first new attempt is no interruption.
+    // The service closes a stream when it stops, and a token ends: the first new attempt does not count as an interruption.
     if (failures > 1 || error !== null) onLink({ up: false, error });
     const pause = Math.min(firstPause * 2 ** (failures - 1), LONGEST_PAUSE);
     await wait(Math.max(pause, (error?.retryAfter ?? 0) * 1000), signal);
@@ -71,22 +72,4 @@ async function read(response, signal, silence, onFrame) {
     signal.removeEventListener('abort', cancel);
     cancel();
   }
-}
-
-/** Waits, at most until the network comes back. */
-function wait(ms, signal) {
-  return new Promise((resolve, reject) => {
-    const finish = (end) => () => {
-      clearTimeout(timer);
-      globalThis.removeEventListener?.('online', go);
-      signal.removeEventListener('abort', stop);
-      end();
-    };
-    const go = finish(resolve);
-    const stop = finish(() => reject(signal.reason));
-    const timer = setTimeout(go, ms);
-    globalThis.addEventListener?.('online', go);
-    signal.addEventListener('abort', stop);
-    if (signal.aborted) stop();
-  });
 }

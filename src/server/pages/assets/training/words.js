@@ -123,7 +123,7 @@ const FAILURES = {
   'auth.workspace_forbidden': 'You are not a member of this workspace any more.',
   'workflow.not_found': 'This workflow was removed.',
   'workflow.archived': 'This workflow is archived, so it gets no new versions.',
-  'run.not_found': 'There is no such training in this workflow. It may have been deleted after its retention.',
+  'run.not_found': 'The training was not found in this workflow. It may have been deleted after its retention.',
   'run.not_active': 'It has ended already.',
   'stream.not_found': 'The events of this run are not stored any more.',
   'checkpoint.not_found': 'This checkpoint does not exist any more.',

@@ -13,7 +13,7 @@ use crate::http::guard::Anyone;
 use crate::http::query::Params;
 use crate::http::{body, session};
 
-/// An access token that names the browser's sign-in and ends with it. There is no refresh token: the page asks again.
+/// An access token that names the browser's sign-in and ends with it. The page has no refresh token: it asks again.
 pub(super) async fn create(
     app: Anyone,
     request: HttpRequest,

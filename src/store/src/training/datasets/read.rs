@@ -22,7 +22,7 @@ struct Found {
 }
 
 impl Store {
-    /// How many cases a version of a dataset has; `None` if there is no such version.
+    /// How many cases a version of a dataset has; `None` if the dataset does not have the version.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
