@@ -81,10 +81,15 @@ impl Pace {
         if now >= self.paused_until {
             self.limit = (self.limit / 2).max(1);
             self.refusals = self.refusals.saturating_add(1);
-            // An endpoint may name a time that is over already: then the pause is its own.
-            let pause = retry_after.filter(|pause| !pause.is_zero());
-            let own = || jitter(backoff(PAUSE, self.refusals, LONGEST_PAUSE));
-            self.paused_until = now.saturating_add(pause.unwrap_or_else(own).min(LONGEST_PAUSE));
+            let own = jitter(backoff(PAUSE, self.refusals, LONGEST_PAUSE));
+            let pause = match retry_after.filter(|pause| !pause.is_zero()) {
+                Some(named) if self.refusals == 1 => named,
+                // It has refused again after the time it named. Each refused request counts in the budget.
+                Some(named) => named.max(own),
+                // An endpoint may name a time that is over already, too.
+                None => own,
+            };
+            self.paused_until = now.saturating_add(pause.min(LONGEST_PAUSE));
         } else if let Some(pause) = retry_after {
             self.paused_until = self.paused_until.max(now.saturating_add(pause.min(LONGEST_PAUSE)));
         }
@@ -121,6 +126,20 @@ mod tests {
             pace.answered();
         }
         assert_eq!(pace.limit, MOST);
+    }
+
+    #[test]
+    fn an_endpoint_that_refuses_after_the_time_it_names_is_asked_less_and_less() {
+        let (mut pace, mut now, mut asked) = (Pace::default(), Duration::ZERO, 0);
+        while now < second(600) {
+            asked += 1;
+            pace.refused(now, Some(second(1)), |pause| pause);
+            now = pace.paused_until;
+        }
+        assert_eq!(asked, 10, "not 600");
+        pace.answered();
+        pace.refused(now, Some(second(1)), |pause| pause);
+        assert_eq!(pace.paused_until, now + second(1), "after an answer its word counts again");
     }
 
     #[test]
