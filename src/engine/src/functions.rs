@@ -57,24 +57,65 @@ impl Plan {
     /// # Errors
     /// The sandbox cannot be asked now.
     pub async fn functions(&self, sandbox: &Sandbox) -> Result<BTreeMap<String, Vec<String>>, NodeError> {
+        self.functions_where(|_| true, sandbox).await
+    }
+
+    /// The same for the modules that `named` has, with or without their extension. The other ones are there without their functions: to load a
+    /// module takes time.
+    ///
+    /// # Errors
+    /// The sandbox cannot be asked now.
+    pub async fn functions_of(
+        &self,
+        named: &[&str],
+        sandbox: &Sandbox,
+    ) -> Result<BTreeMap<String, Vec<String>>, NodeError> {
+        let is_named =
+            |module: &str| named.iter().any(|name| !modules_named([module].into_iter(), name).is_empty());
+        self.functions_where(is_named, sandbox).await
+    }
+
+    async fn functions_where(
+        &self,
+        is_wanted: impl Fn(&str) -> bool,
+        sandbox: &Sandbox,
+    ) -> Result<BTreeMap<String, Vec<String>>, NodeError> {
         let mut functions = BTreeMap::new();
         for name in self.modules.keys() {
             let Some(language) = Language::of_module(name) else { continue };
-            let own = modules::of(&self.modules, language);
-            let names = match sandbox.survey(language, own, Source::Module(name.clone())).await {
-                Ok(Ok(surveyed)) => surveyed.names,
-                Ok(Err(_)) => Vec::new(),
-                Err(
-                    error @ (SandboxError::Busy { .. }
-                    | SandboxError::QueueFull { .. }
-                    | SandboxError::Unavailable(_)
-                    | SandboxError::Crashed),
-                ) => return Err(fault(error)),
-                Err(_) => Vec::new(),
-            };
+            let names =
+                if is_wanted(name) { self.surveyed(language, name, sandbox).await? } else { Vec::new() };
             functions.insert(name.clone(), names);
         }
         Ok(functions)
+    }
+
+    /// The functions of a module. What was found is remembered with the plan.
+    async fn surveyed(
+        &self,
+        language: Language,
+        module: &str,
+        sandbox: &Sandbox,
+    ) -> Result<Vec<String>, NodeError> {
+        let known = self.surveyed.lock().get(module).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let own = modules::of(&self.modules, language);
+        match sandbox.survey(language, own, Source::Module(module.to_owned())).await {
+            Ok(Ok(found)) => {
+                self.surveyed.lock().insert(module.to_owned(), found.names.clone());
+                Ok(found.names)
+            }
+            Ok(Err(_)) => Ok(Vec::new()),
+            Err(
+                error @ (SandboxError::Busy { .. }
+                | SandboxError::QueueFull { .. }
+                | SandboxError::Unavailable(_)
+                | SandboxError::Crashed),
+            ) => Err(fault(error)),
+            Err(_) => Ok(Vec::new()),
+        }
     }
 }
 

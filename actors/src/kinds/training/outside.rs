@@ -27,8 +27,16 @@ pub(super) async fn check(
 ) -> Result<(), Refused> {
     let functions: Vec<_> = evaluators.iter().flat_map(Evaluator::functions).collect();
     if !functions.is_empty() {
-        let known = plan.functions(&ports.sandbox.of(workspace)).await.map_err(Refused::Code)?;
-        check_functions(&functions, &known, problems);
+        let sandbox = ports.sandbox.of(workspace);
+        let named: Vec<&str> = functions.iter().map(|function| function.module.as_str()).collect();
+        let known = plan.functions_of(&named, &sandbox).await.map_err(Refused::Code)?;
+        let mut missing = Vec::new();
+        check_functions(&functions, &known, &mut missing);
+        if !missing.is_empty() {
+            // Only a refusal names everything that could have been meant.
+            let known = plan.functions(&sandbox).await.map_err(Refused::Code)?;
+            check_functions(&functions, &known, problems);
+        }
     }
     let posts: Vec<_> = evaluators.iter().flat_map(Evaluator::posts).collect();
     if posts.is_empty() {

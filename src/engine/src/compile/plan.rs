@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wire::FieldError;
 
 use crate::Problems;
@@ -71,6 +72,7 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
         prompts_named,
         credentials,
         modules: Arc::clone(&check.modules),
+        surveyed: Mutex::default(),
     }
 }
 

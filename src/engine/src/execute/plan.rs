@@ -1,7 +1,9 @@
 //! The plan of a graph: names are indices, types are nodes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sandbox::Modules;
 use serde_json::{Map, Value};
 use wire::FieldError;
@@ -28,6 +30,8 @@ pub struct Plan {
     pub(crate) credentials: Vec<String>,
     /// The graph's code, by name.
     pub(crate) modules: Arc<Modules>,
+    /// The functions of modules that were surveyed, by the module.
+    pub(crate) surveyed: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 /// A template that reads a prompt of the config.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Plan, modules_named};
+use kernel::{Clock, SystemClock};
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
@@ -74,6 +75,23 @@ async fn the_functions_of_all_modules_are_listed() {
     assert_eq!(names, ["lib.js", "metrics.py", "shape.js"]);
     assert_eq!(found["shape.js"], ["score"]);
     assert!(found["metrics.py"].contains(&"loops".to_owned()), "{found:?}");
+}
+
+/// A module that never ends delays only those who name it.
+#[tokio::test]
+async fn only_named_modules_are_loaded_and_only_once() {
+    let plan = with_modules(
+        &json!({"good.py": "def score(context):\n    return 1\n", "hangs.py": "while True:\n    pass\n"}),
+    );
+    let clock = SystemClock::new();
+    let begun = clock.monotonic();
+    let found = plan.functions_of(&["good"], &sandbox()).await.unwrap();
+    assert_eq!((&found["good.py"][..], &found["hangs.py"][..]), (&["score".to_owned()][..], &[][..]));
+    let took = clock.monotonic() - begun;
+    assert!(took < Duration::from_secs(3), "{took:?}: the limit of a module");
+    let closed = sandbox::Sandbox::new(sandbox::Options::new("/nonexistent".into()));
+    assert_eq!(plan.functions_of(&["good.py"], &closed).await.unwrap()["good.py"], ["score"]);
+    assert!(plan.functions_of(&["hangs"], &closed).await.is_err());
 }
 
 #[test]
