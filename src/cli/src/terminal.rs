@@ -76,14 +76,27 @@ pub(crate) fn stdout_is_seen() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// A text from outside as a terminal may have it: whatever could move the cursor, set a title or hide letters is left out.
+/// A text from outside as a terminal may have it: whatever could move the cursor, set a title or hide letters is left out. What changes the
+/// direction of a text is shown by its number, as in reports.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if text.contains(harmful) {
-        Cow::Owned(text.chars().filter(|c| !harmful(*c)).collect())
-    } else {
-        Cow::Borrowed(text)
+    if !text.contains(|c| harmful(c) || turns(c)) {
+        return Cow::Borrowed(text);
     }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars().filter(|c| !harmful(*c)) {
+        if turns(c) {
+            shown.push_str(&format!("[U+{:04X}]", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character changes the direction of what follows.
+const fn turns(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A notice of a workflow as a line on standard error.
@@ -154,6 +167,7 @@ mod tests {
     #[test]
     fn what_drives_a_terminal_is_left_out() {
         assert_eq!(harmless("a\u{1b}[2Jb\u{7}\r\n\tc\u{9b}1m"), "a[2Jb\n\tc1m");
+        assert_eq!(harmless("pay \u{202e}001\u{2069} now"), "pay [U+202E]001[U+2069] now");
         assert!(matches!(harmless("plain, ünïcode\n"), Cow::Borrowed(_)));
     }
 }

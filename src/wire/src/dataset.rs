@@ -116,6 +116,10 @@ pub struct SavedDataset {
     pub dataset: DatasetRecord,
     /// Feedback or runs that could not become cases: without a copy of the turn, erased, or too large.
     pub skipped: u32,
+    /// Whether a version was made; `false` if the latest one has exactly these cases.
+    pub is_new: bool,
+    /// How many of the cases the version before has, too; 0 for a new dataset.
+    pub unchanged: usize,
 }
 
 /// A case of a dataset.

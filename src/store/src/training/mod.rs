@@ -11,6 +11,6 @@ mod runs;
 pub use calls::StoredCall;
 pub use cases::{CaseFilter, CaseKey, StoredCase};
 pub use checkpoints::{NewCheckpoint, StoredCheckpoint};
-pub use datasets::{DatasetOfRun, KeptCase, MadeDataset, NewCase, NewDataset, StoredDataset};
+pub use datasets::{AddedVersion, DatasetOfRun, KeptCase, MadeDataset, NewCase, NewDataset, StoredDataset};
 pub use list::{TrainingFilter, TrainingStatus};
 pub use runs::StoredTraining;

@@ -52,6 +52,9 @@ impl Import {
             return say(pretty(&saved)?);
         }
         print(&saved.dataset)?;
+        if let Some(line) = compared(&saved) {
+            complain(line);
+        }
         if saved.skipped > 0 {
             complain(format_args!(
                 "{} skipped: without a copy of the turn, erased, or too large.",
@@ -96,6 +99,24 @@ impl Import {
     }
 }
 
+/// How the cases differ from those of the version before; `None` if there is none, or if they have nothing in common.
+fn compared(saved: &SavedDataset) -> Option<String> {
+    let SavedDataset { dataset, unchanged, is_new, .. } = saved;
+    let cases = |count: usize| if count == 1 { "1 case".to_owned() } else { format!("{count} cases") };
+    match (*is_new, *unchanged) {
+        (false, _) => Some(format!(
+            "No new version: version {} has exactly these {}.",
+            dataset.version,
+            cases(*unchanged)
+        )),
+        (true, 0) => None,
+        (true, unchanged) => {
+            let before = dataset.version - 1;
+            Some(format!("New version: {} of {} are also in version {before}.", unchanged, dataset.n_cases))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::{Parser, error::ErrorKind};
@@ -112,6 +133,22 @@ mod tests {
     fn parse(arguments: &[&str]) -> Result<Import, ErrorKind> {
         let line = ["import", "w", "d"].iter().chain(arguments);
         Line::try_parse_from(line).map(|line| line.import).map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn cases_that_were_known_are_told() {
+        let line = |version: i32, is_new: bool, unchanged: usize| {
+            let saved = json!({"id": "i", "workflow_id": "w", "name": "d", "version": version, "n_cases": 3,
+                               "fingerprint": "f", "created_at": "t", "updated_at": "t", "skipped": 0,
+                               "is_new": is_new, "unchanged": unchanged});
+            compared(&serde_json::from_value(saved).unwrap())
+        };
+        assert_eq!(line(1, true, 0), None);
+        assert_eq!(
+            line(1, false, 3).as_deref(),
+            Some("No new version: version 1 has exactly these 3 cases.")
+        );
+        assert_eq!(line(2, true, 2).as_deref(), Some("New version: 2 of 3 are also in version 1."));
     }
 
     #[test]

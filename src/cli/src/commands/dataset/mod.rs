@@ -13,6 +13,7 @@ use wire::DatasetRecord;
 use crate::options::{ClientOptions, InWorkspace, in_workspace};
 use crate::output::{Failure, Output, say};
 use crate::table::second;
+use crate::terminal::harmless;
 
 /// What can be done with datasets. A dataset is named by its name within the workflow or by its id.
 #[derive(Debug, Subcommand)]
@@ -69,7 +70,7 @@ struct Named {
 /// A line for each matter.
 fn print(dataset: &DatasetRecord) -> Result<(), Failure> {
     let lines = [
-        ("dataset", dataset.name.clone()),
+        ("dataset", harmless(&dataset.name).into_owned()),
         ("id", dataset.id.clone()),
         ("version", dataset.version.to_string()),
         ("cases", dataset.n_cases.to_string()),

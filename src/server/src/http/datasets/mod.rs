@@ -8,7 +8,7 @@ mod run_case;
 use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::value::RawValue;
-use store::{MadeDataset, NewDataset, StoredDataset, StoredWorkflow};
+use store::{AddedVersion, MadeDataset, NewDataset, StoredDataset, StoredWorkflow};
 use uuid::Uuid;
 use wire::operations::datasets as operations;
 use wire::{DatasetRecord, ErrorCode, FieldError, Listed, SavedDataset};
@@ -128,7 +128,10 @@ async fn create(change: Change<WorkflowsWrite, CASES_LIMIT>, name: Path<String>)
                 cases: &collected.read.cases,
             };
             match changes.make_dataset(&new).await? {
-                MadeDataset::Made(dataset) => Reply::made(true, &saved(dataset, collected.skipped)),
+                MadeDataset::Made(dataset) => {
+                    let added = AddedVersion { dataset, is_new: true, unchanged: 0 };
+                    Reply::made(true, &saved(added, collected.skipped))
+                }
                 MadeDataset::NameTaken => Err(ApiError::new(ErrorCode::DatasetNameTaken)),
                 MadeDataset::TooMany => {
                     let problem =
@@ -154,8 +157,8 @@ async fn add_version(
             let collected = collected.without_deleted(changes).await?;
             let read = &collected.read;
             let added = changes.add_dataset_version(dataset.id, (&read.fingerprint, &read.cases)).await?;
-            let (dataset, is_new) = added.ok_or_else(|| ApiError::new(ErrorCode::DatasetNotFound))?;
-            Reply::made(is_new, &saved(dataset, collected.skipped))
+            let added = added.ok_or_else(|| ApiError::new(ErrorCode::DatasetNotFound))?;
+            Reply::made(added.is_new, &saved(added, collected.skipped))
         })
         .await
 }
@@ -198,8 +201,9 @@ async fn named_in<S>(caller: &Caller<S>, workflow: &StoredWorkflow, named: &str)
     caller.store().dataset(workflow.id, named).await?.ok_or_else(|| ApiError::new(ErrorCode::DatasetNotFound))
 }
 
-fn saved(dataset: StoredDataset, skipped: u32) -> SavedDataset {
-    SavedDataset { dataset: record(dataset), skipped }
+fn saved(added: AddedVersion, skipped: u32) -> SavedDataset {
+    let AddedVersion { dataset, is_new, unchanged } = added;
+    SavedDataset { dataset: record(dataset), skipped, is_new, unchanged }
 }
 
 fn record(dataset: StoredDataset) -> DatasetRecord {

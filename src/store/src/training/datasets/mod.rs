@@ -6,5 +6,5 @@ mod of_runs;
 mod read;
 
 pub use entries::NewCase;
-pub use named::{KeptCase, MadeDataset, NewDataset, StoredDataset};
+pub use named::{AddedVersion, KeptCase, MadeDataset, NewDataset, StoredDataset};
 pub use of_runs::DatasetOfRun;

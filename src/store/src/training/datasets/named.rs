@@ -1,6 +1,6 @@
 //! Datasets with a name: made, given versions and cases, deleted, listed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -66,6 +66,17 @@ pub struct NewDataset<'a> {
     pub fingerprint: &'a [u8],
     /// In their order.
     pub cases: &'a [NewCase],
+}
+
+/// What became of the cases that were given for a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedVersion {
+    /// The dataset with its latest version.
+    pub dataset: StoredDataset,
+    /// Whether that version was made now.
+    pub is_new: bool,
+    /// How many of the cases the version before has, too.
+    pub unchanged: usize,
 }
 
 /// What became of a dataset that was to be made.
@@ -205,8 +216,7 @@ impl Changes {
         made.map(MadeDataset::Made).ok_or_else(|| StoreError::Corrupt("a dataset has no version".to_owned()))
     }
 
-    /// Gives a dataset a version with these cases; the cases of the latest version again are that version (`false`). `None`: it was
-    /// deleted meanwhile.
+    /// Gives a dataset a version with these cases; the cases of the latest version again are that version. `None`: it was deleted meanwhile.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -214,13 +224,15 @@ impl Changes {
         &mut self,
         dataset: Uuid,
         (fingerprint, cases): (&[u8], &[NewCase]),
-    ) -> Result<Option<(StoredDataset, bool)>, StoreError> {
+    ) -> Result<Option<AddedVersion>, StoreError> {
         let now = self.store.now();
         let connection = &mut *self.connection;
         let Some(before) = locked(connection, dataset).await? else { return Ok(None) };
         if before.fingerprint == fingerprint {
-            return Ok(Some((before, false)));
+            return Ok(Some(AddedVersion { dataset: before, is_new: false, unchanged: cases.len() }));
         }
+        let known: HashSet<Vec<u8>> = digests(connection, dataset).await?.into_iter().collect();
+        let unchanged = cases.iter().filter(|case| known.contains(&case.digest[..])).count();
         let version = NewVersion {
             workspace: before.workspace_id,
             dataset,
@@ -229,7 +241,8 @@ impl Changes {
             n_cases: cases.len(),
         };
         store_version(connection, &version, cases, now).await?;
-        Ok(latest(connection, dataset).await?.map(|made| (made, true)))
+        let latest = latest(connection, dataset).await?;
+        Ok(latest.map(|dataset| AddedVersion { dataset, is_new: true, unchanged }))
     }
 
     /// Adds a case to the end of a dataset, as a version of its own. If the latest version has a case of the same run, nothing changes, unless
@@ -278,13 +291,7 @@ impl Changes {
         if before.n_cases >= MOST_CASES || bytes > MOST_BYTES {
             return Ok(KeptCase::Full);
         }
-        let digests: Vec<Digest> = diesel::sql_query(
-            "SELECT digest FROM dataset_entries WHERE dataset_id = $1 AND until IS NULL ORDER BY place",
-        )
-        .bind::<SqlUuid, _>(dataset)
-        .load(connection)
-        .await?;
-        let mut digests: Vec<Vec<u8>> = digests.into_iter().map(|row| row.digest).collect();
+        let mut digests = digests(connection, dataset).await?;
         let number = before.version + 1;
         let at = known.and_then(|known| usize::try_from(known.place).ok()).filter(|at| *at < digests.len());
         let place = at.unwrap_or(digests.len());
@@ -387,6 +394,17 @@ async fn locked(
         Some(_) => latest(connection, dataset).await,
         None => Ok(None),
     }
+}
+
+/// The digests of the cases of the latest version, in their order.
+async fn digests(connection: &mut AsyncPgConnection, dataset: Uuid) -> Result<Vec<Vec<u8>>, StoreError> {
+    let digests: Vec<Digest> = diesel::sql_query(
+        "SELECT digest FROM dataset_entries WHERE dataset_id = $1 AND until IS NULL ORDER BY place",
+    )
+    .bind::<SqlUuid, _>(dataset)
+    .load(connection)
+    .await?;
+    Ok(digests.into_iter().map(|row| row.digest).collect())
 }
 
 async fn latest(
