@@ -40,10 +40,10 @@ pub(super) async fn train(session: &Session, steps: &mut Steps) -> Result<String
         return Err("the training has ended without a result".to_owned().into());
     };
     steps.done(&outcome(&result))?;
-    say(format_args!(
-        "  {}",
-        paint.dim("To use the new prompt: callboard checkpoint use callboard-demo-sorting <number>")
-    ))?;
+    if let Some(number) = best(&result).filter(|_| result.outcome == "improved") {
+        let command = format!("callboard checkpoint use {HANDLE} {number}");
+        say(format_args!("  {}", paint.dim(format_args!("To use the new prompt: {command}"))))?;
+    }
     Ok(format!("workflows/{}/training?run={}", run.workflow_id, run.id))
 }
 
@@ -51,6 +51,12 @@ pub(super) async fn train(session: &Session, steps: &mut Steps) -> Result<String
 fn bar(score: f64) -> String {
     let is_full = |step: &i32| f64::from(*step) <= score * 10.0 + 1e-9;
     (1..=10).map(|step| if is_full(&step) { '█' } else { '░' }).collect()
+}
+
+/// The number of the checkpoint with the highest score.
+fn best(result: &TrainingResult) -> Option<i64> {
+    let checkpoints = result.checkpoints.iter();
+    checkpoints.max_by(|one, other| one.score.total_cmp(&other.score)).map(|best| best.config_version)
 }
 
 fn outcome(result: &TrainingResult) -> String {

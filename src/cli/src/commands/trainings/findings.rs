@@ -14,6 +14,8 @@ pub(super) struct TrainingFindings {
     pub(super) evaluation: Option<EvaluationResult>,
     /// The verdicts of an evaluation, by the ids of the evaluators.
     pub(super) verdicts: BTreeMap<String, VerdictCount>,
+    /// Whether cases were both for training and for scoring.
+    pub(super) has_shared_cases: bool,
     checkpoints: Vec<CheckpointRecord>,
     /// The prompts that candidates changed.
     rewritten: Vec<ChangedPrompt>,
@@ -30,6 +32,10 @@ impl TrainingFindings {
     /// Notes an event.
     pub(super) fn take(&mut self, event: &TrainingEvent) {
         match event {
+            TrainingEvent::TrainingStarted(started) => {
+                let splits = &started.splits;
+                self.has_shared_cases = splits.val.iter().any(|case| splits.train.contains(case));
+            }
             TrainingEvent::TrainingCandidate(candidate) => {
                 self.rewritten.extend(candidate.prompts_changed.iter().cloned());
             }

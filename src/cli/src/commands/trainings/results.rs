@@ -46,8 +46,12 @@ fn difference(compared: &SeedVsBest) -> String {
 pub(super) fn training_text(findings: &TrainingFindings, result: &TrainingResult, workflow: &str) -> String {
     let mut text = String::new();
     // Writing into a String cannot fail.
-    if let Some(test) = result.seed_vs_best.as_ref().and_then(|compared| compared.test) {
-        let _ = writeln!(text, "Test: score {:.3} → {:.3}", test.seed, test.best);
+    match result.seed_vs_best.as_ref().and_then(|compared| compared.test) {
+        Some(test) => _ = writeln!(text, "Test: score {:.3} → {:.3}", test.seed, test.best),
+        None if result.outcome == "improved" && findings.has_shared_cases => {
+            text.push_str("The scoring cases were used for training, too: expect less on other cases.\n");
+        }
+        None => {}
     }
     if !result.summary.is_empty() {
         let _ = writeln!(text, "Evaluators: {}", means(&result.summary));
@@ -176,6 +180,24 @@ mod tests {
     fn compared() -> Value {
         json!({"val": {"seed": 0.612, "best": 0.701}, "test": {"seed": 0.6, "best": 0.69},
                "diff": 0.089, "ci95": [0.031, 0.147], "z": 3.0, "n": 40})
+    }
+
+    #[test]
+    fn a_gain_on_cases_that_were_trained_on_is_no_promise() {
+        let told = |train: Value, compared: Value| {
+            let started = json!({"type": "training_started", "payload": {
+                "optimizer": {}, "splits": {"train": train, "val": [1, 2], "test": [], "test_estimate": null},
+                "dataset_fingerprint": "f", "trainable_prompts": ["answer"], "pins": {}, "version": 1, "estimate": {}
+            }});
+            let found = findings(&[started, result("improved", compared, "x")]);
+            training_text(&found, found.training.as_ref().unwrap(), "w")
+                .contains("expect less on other cases")
+        };
+        let mut untested = compared();
+        untested["test"] = Value::Null;
+        assert!(told(json!([0, 1]), untested.clone()));
+        assert!(!told(json!([0, 3]), untested));
+        assert!(!told(json!([0, 1]), compared()), "the test has measured it");
     }
 
     #[test]
