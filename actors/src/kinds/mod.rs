@@ -56,11 +56,12 @@ const WORKFLOW: KindRow = KindRow {
     keeps_events: false,
 };
 
-/// Trainings and evaluations. A search is resumed by replaying what it has stored.
+/// Trainings and evaluations. A search is resumed by replaying what it has stored. Cases in flight have 5 s; the rest is for the event
+/// that says so.
 const TRAINING: KindRow = KindRow {
     name: "training",
     triggers: &["training", "evaluation"],
-    drain: Some(Duration::from_secs(5)),
+    drain: Some(Duration::from_secs(6)),
     tells_attempts: false,
     repeatable: false,
     parks: true,

@@ -254,7 +254,12 @@ impl<K: Kind> RunActor<K> {
     fn child_ended(&mut self, exit: ChildExit<Driven>, context: &mut Context<Self>) {
         let ports = &self.actors.inner.ports;
         let settled = settle(exit, K::ROW.name, || self.token.take(), &self.stop, ports);
-        let reason = settled.map_or_else(ExitReason::Failed, |()| ExitReason::Done);
+        let reason = match settled {
+            Ok(()) => ExitReason::Done,
+            // The next process resumes it.
+            Err(_) if self.life.drain().is_cancelled() => ExitReason::Drain,
+            Err(text) => ExitReason::Failed(text),
+        };
         self.life.end(context, reason);
     }
 }

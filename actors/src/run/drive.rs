@@ -56,6 +56,10 @@ impl<K: Kind> Driver<K> {
         // No other instance knows of a run that is not stored.
         if run.early.lock().is_none() {
             match kind.may_start(run, ports, &stop).await {
+                // It has waited until the shutdown began; the next process starts it.
+                Ok(true) if K::ROW.drain.is_some() && draining.is_cancelled() => {
+                    return Driven::Lost(WriteError::Closed);
+                }
                 Ok(true) => {}
                 Ok(false) => return Driven::Lost(WriteError::Fenced),
                 Err(error) => return Driven::Unreadable(error.to_string()),

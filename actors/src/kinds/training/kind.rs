@@ -31,12 +31,16 @@ use crate::text::{json as text_of, stored_json};
 
 /// How long a run that has not started before leaves its place to those that have.
 const OTHERS_FIRST: Duration = Duration::from_millis(500);
+/// Runs that judge stored results again at the same time: they make no calls, so they do not wait for those that do.
+const RESCORING: usize = 2;
 /// The mark of the first event.
 const STARTED: &str = "started";
 
 /// Trainings and evaluations.
 pub(crate) struct TrainingRuns {
     pub(super) slots: Slots,
+    /// Of runs that judge stored results again.
+    pub(super) rescoring: Slots,
     pub(super) endpoints: Endpoints,
     pub(super) pauses: Pauses,
 }
@@ -44,7 +48,12 @@ pub(crate) struct TrainingRuns {
 impl TrainingRuns {
     /// `places`: runs that may execute at the same time.
     pub(crate) fn new(places: usize) -> Self {
-        Self { slots: Slots::new(places), endpoints: Endpoints::default(), pauses: Pauses::default() }
+        Self {
+            slots: Slots::new(places),
+            rescoring: Slots::new(RESCORING),
+            endpoints: Endpoints::default(),
+            pauses: Pauses::default(),
+        }
     }
 
     /// The pauses of runs of this process.
@@ -115,6 +124,9 @@ impl Kind for TrainingRuns {
         if ports.store.pause_requested(run.id).await? {
             return Ok(true);
         }
+        let training = ports.store.training(run.id).await?;
+        let judges_again = training.is_some_and(|training| training.origin_run_id.is_some());
+        let slots = if judges_again { &self.rescoring } else { &self.slots };
         // Of the runs that a process finds at its start, those that executed before are continued first.
         if matches!(run.progress, Progress::Recovered { started_at: None, .. }) {
             ports.clock.sleep(OTHERS_FIRST).await;
@@ -123,7 +135,7 @@ impl Kind for TrainingRuns {
             biased;
             () = stop.cancelled() => {}
             () = pause.cancelled() => {}
-            slot = self.slots.take(run.workspace, run.id) => *run.own.slot.lock() = Some(slot),
+            slot = slots.take(run.workspace, run.id) => *run.own.slot.lock() = Some(slot),
         }
         Ok(true)
     }

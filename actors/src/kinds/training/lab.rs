@@ -28,8 +28,8 @@ use crate::text::json as text_of;
 
 /// How long cases in flight may take after a pause; then they are executed again later.
 const PAUSE_GRACE: Duration = Duration::from_secs(10);
-/// The same after a shutdown has begun: the run is cut off soon.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(4);
+/// The same after a shutdown has begun.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// Configs of candidates that are kept.
 const CONFIGS: usize = 16;
 

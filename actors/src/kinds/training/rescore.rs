@@ -27,6 +27,10 @@ use crate::plans::PlanError;
 use crate::run::whole;
 use crate::text::stored_json;
 
+/// How long such a run may take, in seconds: functions and services of the author judge. Then it ends with what it has, and says
+/// `max_seconds`.
+const MAX_SECONDS: u64 = 1_800;
+
 /// The results that a run judges again; stored with its start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct OriginResults {
@@ -91,7 +95,10 @@ impl Trainings {
         // Of each case all samples.
         let repeats = ["/repeats", "/optimizer/repeats"].iter().find_map(|at| before.pointer(at)?.as_u64());
         let repeats = repeats.unwrap_or(1);
-        let request = json!({"dataset": {"id": "inline"}, "evaluators": evaluators, "repeats": repeats});
+        let request = json!({
+            "dataset": {"id": "inline"}, "evaluators": evaluators, "repeats": repeats,
+            "budget": {"max_seconds": MAX_SECONDS},
+        });
         let read = check(&request)?;
         let version = match self.ports.plans.version(origin.version_id).await {
             Ok(version) => version,

@@ -120,8 +120,8 @@ impl Work<TrainingEvents> for TrainingWork {
             ChildExit::Done(Ended::Succeeded(output)) => Ran::Succeeded(output),
             ChildExit::Done(Ended::Stopped) => Ran::Stopped,
             ChildExit::Done(Ended::Refused(due)) => Ran::Paused(due),
-            // The service cuts the run off; the next owner continues it.
-            ChildExit::Done(Ended::Interrupted(Interruption::Shutdown)) => std::future::pending().await,
+            // The next owner continues it. Nothing more is written, and the shutdown does not wait for it.
+            ChildExit::Done(Ended::Interrupted(Interruption::Shutdown)) => Ran::Lost(WriteError::Closed),
             ChildExit::Done(Ended::Interrupted(_)) => Ran::Paused(None),
             ChildExit::Done(Ended::Lost(error)) => Ran::Lost(error),
             ChildExit::Done(Ended::Failed(error)) => Ran::Failed(error),
@@ -184,7 +184,9 @@ async fn carry_out(session: Session, marks: BTreeSet<String>, halt: Halt) -> End
                 let result = of_evaluation(&session, &evaluated);
                 let is_cancelled = evaluated.stop_reason == Some(StopReason::Cancelled);
                 let Evaluated { summary, .. } = evaluated;
-                lab.progress.lock().best(summary.score);
+                if summary.n_cases > 0 {
+                    lab.progress.lock().best(summary.score);
+                }
                 let result_output = output(&result);
                 Ok((TrainingEvent::EvaluationResult(result), result_output, is_cancelled))
             }

@@ -150,3 +150,15 @@ async fn a_cancelled_training_can_be_continued_by_another_one() {
     let events = Run::start(&client, &workflow.id, &next).await.events().await;
     assert_eq!(only(&events, "training_result")["prompts"], returned);
 }
+
+#[tokio::test]
+async fn an_evaluation_that_is_cancelled_before_its_first_case_has_no_score() {
+    let t = TestService::start().await;
+    let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify@20000ms").await);
+    let run = Run::start(&client, &workflow.id, &evaluation(4, json!({}))).await;
+    run.becomes("running").await;
+    let record = run.controlled("cancel").await;
+    assert_eq!((&record["status"], &record["best_score"]), (&json!("cancelled"), &Value::Null), "{record}");
+    assert_eq!(record["progress"]["best_score"], Value::Null, "{record}");
+    assert_eq!(only(&run.events().await, "evaluation_result")["n_cases"], 0);
+}

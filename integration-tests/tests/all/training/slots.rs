@@ -137,6 +137,39 @@ async fn a_training_that_is_resumed_while_no_place_is_free_is_queued() {
     paused.becomes("succeeded").await;
 }
 
+/// Cases in flight have 5 s at a shutdown.
+#[tokio::test]
+async fn a_case_that_ends_within_the_time_of_a_shutdown_is_not_executed_again() {
+    let model = ModelServer::start(|_, _| Reply::After(4_400, "shipping".to_owned())).await;
+    let mut t = model.builder().alone().start().await;
+    let workflow = workflow(&t, "openai/test").await;
+    let run = Run::start(&t.anonymous(), &workflow.id, &evaluation(1, json!({}))).await;
+    until("the request is sent", async || model.asked() == 1).await;
+    t.restart().await;
+    let events = run.over(&t.anonymous()).events().await;
+    assert_eq!(kind(events.last().unwrap()), "run_completed");
+    assert_eq!(model.asked(), 1, "the answer was stored before the process ended");
+}
+
+/// It makes no calls, so it does not wait for those who do.
+#[tokio::test]
+async fn results_are_judged_again_while_no_place_is_free() {
+    let (model, t) = one_at_a_time().await;
+    let client = t.anonymous();
+    let practice = workflow(&t, "practice/classify").await;
+    let ended = Run::start(&client, &practice.id, &evaluation(6, json!({}))).await;
+    ended.becomes("succeeded").await;
+    let first = holding(&model, &t).await;
+    let body = json!({"evaluators": super::label()});
+    let again = super::post(&client, &format!("{}/rescore", ended.path), &body).await;
+    assert_eq!(again.status, 202, "{}", again.text());
+    let again = Run::of(&client, &practice.id, again.value()["id"].as_str().unwrap());
+    again.becomes("succeeded").await;
+    assert_eq!(first.record().await["status"], "running");
+    model.release();
+    first.becomes("succeeded").await;
+}
+
 #[tokio::test]
 async fn queued_trainings_outlive_a_restart() {
     let (model, mut t) = one_at_a_time().await;

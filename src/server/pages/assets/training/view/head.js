@@ -160,7 +160,7 @@ function resultOf(record, result) {
     return { title: 'Failed', text: record.error ? `${record.error.message} (${record.error.code})` : '', kind: 'bad' };
   }
   if (record.kind === 'evaluation') {
-    const text = result
+    const text = result?.n_cases === 0 ? `No case was executed. ${words.stop(result.stop_reason)}` : result
       ? `The mean score of ${words.plural(result.n_cases, 'case')} is ${words.score(result.score)}; ${Math.round(result.pass_rate * 100)} % pass. ${words.stop(result.stop_reason)}`
       : words.stop(record.stop_reason);
     return { title: record.status === 'cancelled' ? 'Cancelled' : `Score ${words.score(result?.score ?? record.best_score)}`, text: text.trim(), kind: null };
