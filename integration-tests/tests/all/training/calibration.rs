@@ -1,10 +1,13 @@
 //! Models that judge are compared with people, on recorded outputs, before anything is executed.
 
-use integration_tests::TestService;
+use integration_tests::{AnswerExt, TestService, until};
 use serde_json::{Value, json};
+use store::testing::TestDatabase;
 
+use super::kills::{assert_undisturbed, folder, resumed, started, told as told_so_far, workflow};
 use super::model::{ModelServer, Reply, is_of_optimizer, last_message};
-use super::{Run, SEED, kind, only, payloads, prompts, sorting, training_of};
+use super::{Run, SEED, get, kind, only, payloads, prompts, sorting, training_of};
+use crate::crash::service::Service;
 
 /// So many cases with recorded outputs. People like every second one; `liked`: what the judge likes is in its text.
 fn recorded(count: usize, liked: impl Fn(usize) -> bool) -> Vec<Value> {
@@ -18,29 +21,39 @@ fn recorded(count: usize, liked: impl Fn(usize) -> bool) -> Vec<Value> {
 
 /// A task whose answers are cold, and a judge that likes what is kind.
 async fn models() -> ModelServer {
-    ModelServer::start(|_, request| {
-        Reply::Text(match (request["model"] == "judge", is_of_optimizer(request)) {
+    models_after(0).await
+}
+
+/// The same, whose answers take so many milliseconds.
+async fn models_after(millis: u64) -> ModelServer {
+    ModelServer::start(move |_, request| {
+        let text = match (request["model"] == "judge", is_of_optimizer(request)) {
             (true, _) => {
                 let score = if last_message(request).contains("kind words") { 0.9 } else { 0.1 };
                 json!({"reasoning": "x", "score": score, "feedback": "be kind"}).to_string()
             }
             (false, true) => "<new_prompt>Say kind words.</new_prompt>".to_owned(),
             (false, false) => "cold words".to_owned(),
-        })
+        };
+        if millis == 0 { Reply::Text(text) } else { Reply::After(millis, text) }
     })
     .await
 }
 
-async fn told(t: &TestService, cases: Vec<Value>, optimizer: Value) -> Vec<Value> {
-    let workflow = t.workflow().graph(sorting("openai/task")).config(prompts(SEED)).create().await;
-    let mut optimizer = optimizer;
+/// The request of a training that calibrates `tone`.
+fn request(cases: Vec<Value>, mut optimizer: Value) -> Value {
     optimizer["models"] = json!({"judge": {"model": "openai/judge"}});
     let mut body = training_of(cases, optimizer);
     body["training"]["evaluators"] = json!([
         {"id": "tone", "entrypoint": "builtin:llm_judge", "config": {"rubric": "Is it kind?"}},
         {"id": "length", "entrypoint": "builtin:length", "config": {"min": 1}, "role": "metric_only"},
     ]);
-    Run::start(&t.anonymous(), &workflow.id, &body).await.events().await
+    body
+}
+
+async fn told(t: &TestService, cases: Vec<Value>, optimizer: Value) -> Vec<Value> {
+    let workflow = t.workflow().graph(sorting("openai/task")).config(prompts(SEED)).create().await;
+    Run::start(&t.anonymous(), &workflow.id, &request(cases, optimizer)).await.events().await
 }
 
 fn calibration(events: &[Value]) -> Vec<&Value> {
@@ -114,4 +127,40 @@ async fn calibration_is_paid_from_the_budget() {
     assert_eq!((&result["stop_reason"], model.asked()), (&json!("budget"), 7), "{result}");
     assert_eq!(calibration(&events).len(), 7);
     assert_eq!(result["usage"]["by_role"]["task"], 0);
+}
+
+/// What was judged before the kill is not judged again, and κ is the same.
+#[tokio::test]
+async fn kills_during_the_calibration_change_no_kappa() {
+    const IN_FLIGHT: usize = 4;
+    const KILLS: usize = 2;
+    let model = models_after(60).await;
+    let database = TestDatabase::create().await;
+    let mut service = Service::new(&folder("calibration"), Some(database.dsn()));
+    service.set("SERVICE_MODEL_BASE_URL", model.base_url());
+    let mut client = started(&mut service).await;
+    // People and the judge agree about three of four.
+    let body = request(recorded(24, |place| place % 8 < 2 || place % 4 == 2), json!({"name": "none"}));
+    let undisturbed = Run::start(&client, &workflow(&client, "openai/task").await, &body).await;
+    let events = undisturbed.events().await;
+    let kappa = async |run: &Run| get(&run.client, &format!("{}/report", run.path)).await.value()["judges"].clone();
+    let expected = kappa(&undisturbed).await;
+    assert!(expected[0]["kappa"].as_f64().unwrap() > 0.0, "{expected}");
+    let asked = model.asked();
+    let mut run = Run::start(&client, &workflow(&client, "openai/task").await, &body).await;
+    for judged in [3, 12] {
+        let phase = "\"phase\":\"calibration\"";
+        until("outputs are judged", async || told_so_far(&database, &run, phase).await >= judged).await;
+        let before = told_so_far(&database, &run, "\"type\":\"training_resumed\"").await;
+        service.kill();
+        client = started(&mut service).await;
+        run = run.over(&client);
+        resumed(&database, &run, before).await;
+    }
+    assert_undisturbed(&database, &run, &events).await;
+    assert_eq!(calibration(&run.events().await).len(), 24, "each once");
+    assert_eq!(kappa(&run).await, expected);
+    let repeated = model.asked() - 2 * asked;
+    assert!(repeated <= IN_FLIGHT * KILLS, "{repeated} calls were repeated");
+    service.stop();
 }
