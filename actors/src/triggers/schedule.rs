@@ -26,7 +26,7 @@ pub struct Schedule {
 pub enum ScheduleError {
     /// The expression, and what would be right.
     Expression(String),
-    /// There is no such zone; the one that may be meant.
+    /// Zone not found; the one that may be meant.
     Zone(Option<&'static str>),
 }
 

@@ -247,7 +247,7 @@ async fn only_a_users_message_of_the_callers_thread_is_answered_again() {
     assert_snapshot!(shown_alike(&refused), @r#"
     404
     content-type: application/json
-    {"detail":{"message":"There is no such item in the thread.","code":"item.not_found"}}
+    {"detail":{"message":"Item not found in the thread.","code":"item.not_found"}}
     "#);
     let answer = t.chat(&again(&workflow, &thread, &ids[1])).await;
     assert_eq!(

@@ -74,7 +74,7 @@ async fn an_unknown_workflow_is_404() {
     assert_snapshot!(shown(&answer), @r#"
     404
     content-type: application/json
-    {"detail":{"message":"There is no such workflow.","code":"workflow.not_found"}}
+    {"detail":{"message":"Workflow not found.","code":"workflow.not_found"}}
     "#);
     assert_nothing_stored(&t).await;
 }

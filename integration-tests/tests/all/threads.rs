@@ -245,7 +245,7 @@ async fn a_thread_is_its_visitors_or_whoevers_knows_its_id_without_a_cookie() {
     assert_snapshot!(shown_alike(&refused), @r#"
     404
     content-type: application/json
-    {"detail":{"message":"There is no such thread.","code":"thread.not_found"}}
+    {"detail":{"message":"Thread not found.","code":"thread.not_found"}}
     "#);
     assert_eq!(owner.thread(&workflow.id, &thread).await.unwrap().title.as_deref(), Some("hi"));
 }

@@ -205,6 +205,6 @@ mod tests {
 
     #[test]
     fn an_api_error_reads_as_a_sentence() {
-        assert_eq!(api(404).to_string(), "There is no such workflow. (HTTP 404, workflow.not_found)");
+        assert_eq!(api(404).to_string(), "Workflow not found. (HTTP 404, workflow.not_found)");
     }
 }

@@ -164,7 +164,7 @@ async fn colours_are_for_terminals_and_for_those_who_ask() {
         let output = command.envs(variables.iter().copied()).output().await.unwrap();
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(error(&[]).await.starts_with("error: There is no such workflow. (workflow.not_found)\n"));
+    assert!(error(&[]).await.starts_with("error: Workflow not found. (workflow.not_found)\n"));
     assert!(error(&[("CLICOLOR_FORCE", "1")]).await.starts_with("\u{1b}["));
     assert!(error(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]).await.starts_with("error: "));
     let seen = terminal.start_at_a_terminal("workflow show nothing").end().await;

@@ -87,7 +87,7 @@ pub trait Attachments: Send + Sync {
 /// The attachments of a run without a thread: none.
 pub struct NoAttachments;
 
-/// There is no such attachment in the run's thread.
+/// Attachment not found in the run's thread.
 #[must_use]
 pub fn attachment_not_found(id: &str) -> NodeError {
     let id: String = id.chars().filter(|letter| !letter.is_control()).take(100).collect();

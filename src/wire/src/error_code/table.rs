@@ -185,7 +185,7 @@ error_codes! {
         "The caller belongs to several workspaces, and the request names none.",
         "Send `X-Workspace: <slug>`.";
     WorkspaceNotFound, "workspace.not_found", 404, false,
-        "There is no such workspace.",
+        "Workspace not found.",
         "No workspace has this id or slug, or it was deleted. Callers who may see only some workspaces \
          receive `auth.workspace_forbidden` instead.",
         "List them with `callboard workspace list` or `GET /api/workspaces`.";
@@ -198,7 +198,7 @@ error_codes! {
         "Requests that name no workspace use `default`, so it always exists.",
         "Archive its workflows instead.";
     MemberNotFound, "workspace.member_not_found", 404, false,
-        "The workspace has no such member.",
+        "Member not found in the workspace.",
         "No user with this id belongs to the workspace or is invited to it.",
         "List them with `callboard workspace members` or `GET /api/workspaces/{id}/members`.";
     MemberHasOtherRole, "workspace.member_has_other_role", 409, false,
@@ -224,7 +224,7 @@ error_codes! {
          of runs or to raise the quota. Deleted indexes no longer count after the next measurement (every five \
          minutes); deleted threads are erased after a day.";
     ServiceTokenNotFound, "service_token.not_found", 404, false,
-        "There is no such service token.",
+        "Service token not found.",
         "No stored service token has this id. The bootstrap token is not stored.",
         "List them with `callboard token list` or `GET /api/admin/service-tokens`.";
     ServiceTokenNotActive, "service_token.not_active", 409, false,
@@ -237,7 +237,7 @@ error_codes! {
          was encrypted with. The message, `/readyz` and `callboard doctor` name the key.",
         "The operator sets SERVICE_VAULT_KEYS, or adds the named key to it again.";
     CredentialNotFound, "credential.not_found", 404, false,
-        "There is no such credential.",
+        "Credential not found.",
         "No credential has this id, or it was deleted.",
         "List them with `callboard credential list` or `GET /api/credentials`.";
     CredentialNameTaken, "credential.name_taken", 409, false,
@@ -409,7 +409,7 @@ error_codes! {
         "The graph ended, no `reply` node wrote anything, and its `output` has no text.",
         "Give the graph a `reply` node, or an `output` with the member `reply`.";
     ThreadNotFound, "thread.not_found", 404, false,
-        "There is no such thread.",
+        "Thread not found.",
         "No thread has this id, it was deleted, or it belongs to another workflow or to the visitor of another \
          cookie.",
         "Use `thread.id` of the event `thread.created`, and send the cookie that you received with it, or none.";
@@ -422,7 +422,7 @@ error_codes! {
         "The workflow has closed the thread: its `status` is `closed`, with a `reason` for people if the workflow gives one.",
         "Start another thread with `threads.create`.";
     ItemNotFound, "item.not_found", 404, false,
-        "There is no such item in the thread.",
+        "Item not found in the thread.",
         "No item of the thread has this id, or a retry has removed it from the thread.",
         "Use the ids from `items.list`.";
     ItemNotPending, "item.not_pending", 409, false,
@@ -431,12 +431,12 @@ error_codes! {
          stream of the turn that continues with the answer, as long as the stream is stored; an expired question has none.",
         "Read the stream in `detail.stream_id`, or the thread with `threads.get_by_id`.";
     StreamNotFound, "stream.not_found", 404, false,
-        "There is no such stream.",
+        "Stream not found.",
         "No stream has this id, it ended more than 24 hours ago, or it belongs to the thread of another \
          visitor.",
         "Use the id from the header `X-Chat-Stream-Id` of the response that started the turn.";
     AttachmentNotFound, "attachment.not_found", 404, false,
-        "There is no such attachment.",
+        "Attachment not found.",
         "No attachment has this id; it belongs to another caller or workflow; or it was deleted, as every attachment is that \
          no message contains within 24 hours. A node `document_read` reads attachments of its own thread only.",
         "Upload the file with `POST /api/chat/upload`, and use the id of the answer.";
@@ -477,7 +477,7 @@ error_codes! {
         "Send the message without attachments.";
 
     WorkflowNotFound, "workflow.not_found", 404, false,
-        "There is no such workflow.",
+        "Workflow not found.",
         "No workflow has this id or handle. The chat and the public record do not find archived workflows; \
          the public record does not find private ones either.",
         "List the workflows with `GET /api/workflows`; `?include_archived=true` includes archived ones.";
@@ -495,11 +495,11 @@ error_codes! {
         "A visitor chats with a workflow that was published before its first version was saved.",
         "Save one with `POST /api/workflows/{ref}/versions`.";
     VersionNotFound, "version.not_found", 404, false,
-        "There is no such version.",
+        "Version not found.",
         "The workflow exists, but has no version with this number.",
         "`latest_version` of the workflow names the newest; numbers count from 1.";
     TriggerNotFound, "trigger.not_found", 404, false,
-        "There is no such trigger.",
+        "Trigger not found.",
         "The request reads, removes or calls a trigger that is not configured. A webhook's address returns the same if \
          the workflow does not exist.",
         "Configure it with `PUT /api/workflows/{ref}/triggers/cron` or `…/triggers/webhook/config`.";
@@ -525,7 +525,7 @@ error_codes! {
         "The webhook received more calls than its `rate_limit` allows.",
         "Wait for the seconds in `Retry-After`.";
     NodeTypeNotFound, "node_type.not_found", 404, false,
-        "There is no such type of node.",
+        "Node type not found.",
         "The node catalogue does not have the requested type, or the type is part of the format but this version \
          does not execute it yet.",
         "List the types with `GET /api/nodes` or `callboard node list`.";
@@ -628,7 +628,7 @@ error_codes! {
         "A `wait_for_input`, `ask` or `client_tool` received no answer within its `expires_seconds`.",
         "Raise `expires_seconds`, or set `on_error` of the node to define what happens without an answer.";
     IndexNotFound, "index.not_found", 404, false,
-        "There is no such search index.",
+        "Search index not found.",
         "An `index_search` or a request names an index that this workspace does not have: no `index_upsert` has \
          created it yet, or it was deleted.",
         "Compare the names with `callboard index list` or `GET /api/indexes`, or add a document to it first.";
@@ -674,16 +674,16 @@ error_codes! {
         "The statement of a `postgres_query` returns more rows than `max_rows`, or more than 4 MiB. Nothing was changed.",
         "Select less with WHERE and LIMIT, or raise `max_rows`, up to 10,000.";
     RunNotFound, "run.not_found", 404, false,
-        "There is no such run.",
+        "Run not found.",
         "No run that the caller may see has this id.",
         "List a workflow's runs with `GET /api/workflows/{ref}/runs`.";
     CheckpointNotFound, "checkpoint.not_found", 404, false,
-        "The checkpoint was not found.",
+        "Checkpoint not found.",
         "The workflow has no checkpoint with this id.",
         "List its checkpoints with `GET /api/workflows/{ref}/trainer/checkpoints`.";
     DatasetNotFound, "dataset.not_found", 404, false,
-        "The dataset was not found.",
-        "The workflow has no dataset with this id or name, or the dataset no such version.",
+        "Dataset not found.",
+        "No dataset of the workflow has this id or name, or the dataset does not have this version.",
         "List its datasets with `callboard dataset list` or `GET /api/workflows/{ref}/datasets`.";
     DatasetNameTaken, "dataset.name_taken", 409, false,
         "Another dataset of the workflow has this name.",
