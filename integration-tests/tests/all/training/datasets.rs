@@ -86,14 +86,21 @@ async fn versions_are_kept_and_equal_cases_are_no_new_one() {
     let of = |range: std::ops::Range<usize>| json!(range.map(case).collect::<Vec<_>>());
     created(&t, &workflow, json!({"name": "d", "cases": of(0..5)})).await;
     let versions = format!("{}/d/versions", datasets_of(&workflow));
-    for (cases, status, version, count) in
-        [(of(0..5), 200, 1, 5), (of(1..3), 201, 2, 2), (of(0..5), 201, 3, 5), (json!([]), 201, 4, 0)]
-    {
+    for (cases, status, version, count, unchanged) in [
+        (of(0..5), 200, 1, 5, 5),
+        (of(1..3), 201, 2, 2, 2),
+        (of(0..5), 201, 3, 5, 2),
+        (json!([]), 201, 4, 0, 0),
+    ] {
         let answer = post(&t.anonymous(), &versions, &json!({"cases": cases})).await;
         assert_eq!(answer.status, status, "{}", answer.text());
         assert_eq!(
             (&answer.value()["version"], &answer.value()["n_cases"]),
             (&json!(version), &json!(count))
+        );
+        assert_eq!(
+            (&answer.value()["is_new"], &answer.value()["unchanged"]),
+            (&json!(status == 201), &json!(unchanged))
         );
     }
     let ids = |cases: Vec<Value>| {
@@ -286,7 +293,7 @@ async fn thumbs_down_become_a_dataset_a_training_and_a_better_answer() {
     let client = t.anonymous();
     let workflow = published(&t).await;
     let mut right = 0;
-    for case in CASES {
+    for case in CASES.iter().copied() {
         right += usize::from(rated(&t, &workflow, case).await);
     }
     assert!(right < CASES.len() / 2, "{right} answers are right before the training");
@@ -314,7 +321,7 @@ async fn thumbs_down_become_a_dataset_a_training_and_a_better_answer() {
         (format!("/api/workflows/{}/versions", workflow.id), json!({"checkpoint": best["id"]}));
     assert_eq!(post(&client, &versions, &promoted).await.status, 201);
     let mut better = 0;
-    for case in CASES {
+    for case in CASES.iter().copied() {
         better += usize::from(rated(&t, &workflow, case).await);
     }
     assert!(better >= right + 6, "{right} answers were right, now {better}");

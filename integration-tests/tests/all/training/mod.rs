@@ -24,7 +24,7 @@ mod slots;
 mod socket;
 mod trained;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use integration_tests::{Answer, AnswerExt, Client, RawAnswer, TestService, Workflow, events, graphs, until};
 use kernel::{Ids, SystemClock, SystemRandom};
@@ -33,33 +33,11 @@ use serde_json::{Value, json};
 /// The prompt that trainings start with.
 const SEED: &str = "Sort the message into shipping, billing or account.";
 
-/// Messages with what they are about.
-const CASES: [(&str, &str); 24] = [
-    ("Where is my parcel? It should be here since Monday", "shipping"),
-    ("The parcel arrived at the wrong house", "shipping"),
-    ("My invoice shows a wrong amount", "billing"),
-    ("Please send the invoice again", "billing"),
-    ("I cannot log in, the password is refused", "account"),
-    ("How do I change my password?", "account"),
-    ("The courier did not ring", "shipping"),
-    ("Your courier left it in the rain", "shipping"),
-    ("I was charged twice on my card", "billing"),
-    ("Why was I charged for two lamps?", "billing"),
-    ("Delete my profile", "account"),
-    ("There is a wrong birthday in my profile", "account"),
-    ("My parcel is broken, and the lamp too", "shipping"),
-    ("Can the parcel go to my neighbour?", "shipping"),
-    ("The invoice is missing", "billing"),
-    ("Is there an invoice for the lamp?", "billing"),
-    ("Another person uses my password", "account"),
-    ("My password has expired", "account"),
-    ("When does the courier come?", "shipping"),
-    ("The courier was very kind", "shipping"),
-    ("You charged too much", "billing"),
-    ("I am charged every month", "billing"),
-    ("My profile picture is upside down", "account"),
-    ("Hide my profile please", "account"),
-];
+/// Messages with what they are about: the cases of the example, whose labels have no comma.
+static CASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
+    let rows = include_str!("../../../../examples/message-sorting/cases.csv").lines().skip(1);
+    rows.filter_map(|row| row.rsplit_once(',')).map(|(message, label)| (message.trim_matches('"'), label)).collect()
+});
 
 /// The first cases, as requests have them.
 fn cases(count: usize) -> Vec<Value> {

@@ -2,7 +2,7 @@
 //! the same request gives the same answer.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use kernel::SystemClock;
@@ -15,32 +15,10 @@ use crate::endpoint::now;
 use crate::skills::{asked, call, said};
 
 /// Messages to a shop and where they belong; odd ones to learn from, even ones to hold against.
-const CASES: [(&str, &str); 24] = [
-    ("Where is my parcel? It should be here since Monday", "shipping"),
-    ("The parcel arrived at the wrong house", "shipping"),
-    ("My invoice shows a wrong amount", "billing"),
-    ("Please send the invoice again", "billing"),
-    ("I cannot log in, the password is refused", "account"),
-    ("How do I change my password?", "account"),
-    ("The courier did not ring", "shipping"),
-    ("Your courier left it in the rain", "shipping"),
-    ("I was charged twice on my card", "billing"),
-    ("Why was I charged for two lamps?", "billing"),
-    ("Delete my profile", "account"),
-    ("There is a wrong birthday in my profile", "account"),
-    ("My parcel is broken, and the lamp too", "shipping"),
-    ("Can the parcel go to my neighbour?", "shipping"),
-    ("The invoice is missing", "billing"),
-    ("Is there an invoice for the lamp?", "billing"),
-    ("Somebody else uses my password", "account"),
-    ("My password has expired", "account"),
-    ("When does the courier come?", "shipping"),
-    ("The courier was very kind", "shipping"),
-    ("You charged too much", "billing"),
-    ("I am charged every month", "billing"),
-    ("My profile picture is upside down", "account"),
-    ("Hide my profile please", "account"),
-];
+static CASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
+    let rows = include_str!("../../../../examples/message-sorting/cases.csv").lines().skip(1);
+    rows.filter_map(|row| row.rsplit_once(',')).map(|(message, label)| (message.trim_matches('"'), label)).collect()
+});
 
 const BARE: &str = "Sort the message into shipping, billing or account.";
 const VAGUE: &str = "Sort the message into shipping, billing or account.\n\
@@ -215,7 +193,7 @@ async fn a_judge_measures_what_is_shared() {
 
 #[tokio::test]
 async fn the_seed_makes_no_difference_where_nothing_is_left_to_chance() {
-    for (input, _) in CASES {
+    for (input, _) in CASES.iter().copied() {
         let mut answers = BTreeSet::new();
         for seed in 0..20 {
             answers.insert(

@@ -59,11 +59,15 @@ pub(super) trait Asking: Send + Sync {
         ask: Ask<'_>,
     ) -> Result<Verdict, BenchError>;
 
-    /// The calls of one verdict, without a second try.
-    fn calls(&self, resolution: &Resolution) -> CallRange;
+    /// The calls of one verdict, without a second try; none unless it asks a model.
+    fn calls(&self, _resolution: &Resolution) -> CallRange {
+        CallRange::exactly(0)
+    }
 
     /// What is wrong with the model that it would use; `model`: that of [`Bench::model`].
-    fn problem(&self, model: &Map<String, Value>) -> Option<String>;
+    fn problem(&self, _model: &Map<String, Value>) -> Option<String> {
+        None
+    }
 
     /// The workflow that it executes.
     fn workflow(&self) -> Option<&Reference> {
@@ -72,7 +76,7 @@ pub(super) trait Asking: Send + Sync {
 
     /// Whether it may ask a model, so that two verdicts about the same may differ.
     fn asks_model(&self) -> bool {
-        true
+        self.function().is_none() && self.post().is_none()
     }
 
     /// The function that it calls.

@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use engine::modules_named;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use wire::{FieldError, nearest};
 
-use crate::estimate::CallRange;
 use crate::evaluators::bench::{BenchError, Executed};
 use crate::evaluators::builtin::known_evaluators;
 use crate::evaluators::judge::{Ask, Asking};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::{Verdict, normalized};
-use crate::pins::Resolution;
 
 /// Most functions that an error lists.
 const MOST_LISTED: usize = 50;
@@ -92,18 +90,6 @@ impl Asking for FunctionJudge {
     ) -> Result<Verdict, BenchError> {
         let said = ask.execute(Executed::Function(&self.name), subject.context(&self.config), 0).await?;
         Ok(normalized(&said, threshold.unwrap_or(0.5))?)
-    }
-
-    fn calls(&self, _resolution: &Resolution) -> CallRange {
-        CallRange::exactly(0)
-    }
-
-    fn problem(&self, _model: &Map<String, Value>) -> Option<String> {
-        None
-    }
-
-    fn asks_model(&self) -> bool {
-        false
     }
 
     fn function(&self) -> Option<&FunctionName> {

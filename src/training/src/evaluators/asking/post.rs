@@ -2,16 +2,14 @@
 
 use async_trait::async_trait;
 use net::{Host, Url};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use wire::{FieldError, is_credential_name};
 
-use crate::estimate::CallRange;
 use crate::evaluators::bench::{BenchError, Executed};
 use crate::evaluators::config::Config;
 use crate::evaluators::judge::{Ask, Asking};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::{Verdict, normalized};
-use crate::pins::Resolution;
 
 /// A service that judges.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,18 +87,6 @@ impl Asking for PostJudge {
     ) -> Result<Verdict, BenchError> {
         let said = ask.execute(Executed::Post(&self.target), subject.context(&self.config), 0).await?;
         Ok(normalized(&said, threshold.unwrap_or(0.5))?)
-    }
-
-    fn calls(&self, _resolution: &Resolution) -> CallRange {
-        CallRange::exactly(0)
-    }
-
-    fn problem(&self, _model: &Map<String, Value>) -> Option<String> {
-        None
-    }
-
-    fn asks_model(&self) -> bool {
-        false
     }
 
     fn post(&self) -> Option<&PostTarget> {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use engine::Reference;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use wire::FieldError;
 
 use crate::estimate::{CallRange, calls_of_graph};
@@ -54,10 +54,6 @@ impl Asking for WorkflowJudge {
         resolution
             .graph(&self.reference)
             .map_or_else(CallRange::default, |graph| calls_of_graph(graph, resolution))
-    }
-
-    fn problem(&self, _model: &Map<String, Value>) -> Option<String> {
-        None
     }
 
     fn workflow(&self) -> Option<&Reference> {
