@@ -143,7 +143,8 @@ async fn kills_during_the_calibration_change_no_kappa() {
     let body = request(recorded(24, |place| place % 8 < 2 || place % 4 == 2), json!({"name": "none"}));
     let undisturbed = Run::start(&client, &workflow(&client, "openai/task").await, &body).await;
     let events = undisturbed.events().await;
-    let kappa = async |run: &Run| get(&run.client, &format!("{}/report", run.path)).await.value()["judges"].clone();
+    let kappa =
+        async |run: &Run| get(&run.client, &format!("{}/report", run.path)).await.value()["judges"].clone();
     let expected = kappa(&undisturbed).await;
     assert!(expected[0]["kappa"].as_f64().unwrap() > 0.0, "{expected}");
     let asked = model.asked();

@@ -36,7 +36,9 @@ const SEED: &str = "Sort the message into shipping, billing or account.";
 /// Messages with what they are about: the cases of the example, whose labels have no comma.
 static CASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
     let rows = include_str!("../../../../examples/message-sorting/cases.csv").lines().skip(1);
-    rows.filter_map(|row| row.rsplit_once(',')).map(|(message, label)| (message.trim_matches('"'), label)).collect()
+    rows.filter_map(|row| row.rsplit_once(','))
+        .map(|(message, label)| (message.trim_matches('"'), label))
+        .collect()
 });
 
 /// The first cases, as requests have them.

@@ -17,7 +17,9 @@ use crate::skills::{asked, call, said};
 /// Messages to a shop and where they belong; odd ones to learn from, even ones to hold against.
 static CASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
     let rows = include_str!("../../../../examples/message-sorting/cases.csv").lines().skip(1);
-    rows.filter_map(|row| row.rsplit_once(',')).map(|(message, label)| (message.trim_matches('"'), label)).collect()
+    rows.filter_map(|row| row.rsplit_once(','))
+        .map(|(message, label)| (message.trim_matches('"'), label))
+        .collect()
 });
 
 const BARE: &str = "Sort the message into shipping, billing or account.";
