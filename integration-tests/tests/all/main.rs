@@ -16,6 +16,7 @@ mod actions;
 mod again;
 mod again_queued;
 mod again_races;
+mod alias_hosts;
 mod answers;
 mod attachments;
 mod auth;

@@ -14,8 +14,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    answer, audit, chat, checkpoint, completions, config, credential, dataset, demo, index, login, logout,
-    node, rerun, run, runs, serve, thread, token, trainings, trigger, visitor, whoami, workflow, workspace,
+    answer, audit, chat, checkpoint, completions, config, credential, dataset, demo, dev_tls, index, login,
+    logout, node, rerun, run, runs, serve, thread, token, trainings, trigger, visitor, whoami, workflow,
+    workspace,
 };
 use options::ClientOptions;
 use output::{Failure, Output};
@@ -146,6 +147,8 @@ enum Command {
         #[command(subcommand)]
         command: NodeCommand,
     },
+    /// Make a certificate for this machine, so that the service speaks TLS for development
+    DevTls(dev_tls::DevTls),
     /// Print the completion script of a shell
     Completions {
         /// The shell.
@@ -254,6 +257,7 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
             NodeCommand::List { form } => node::list(form.json(outer.output)),
             NodeCommand::Show { name, form } => node::show(&name, form.json(outer.output)),
         })),
+        Command::DevTls(asked) => human(outer.without_service("dev-tls").and_then(|()| dev_tls::run(asked))),
         Command::Completions { shell } => human(
             outer.without_service("completions").and_then(|()| completions::run(shell, Arguments::command())),
         ),

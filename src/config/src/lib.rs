@@ -121,6 +121,14 @@ impl Config {
                 "add HS256, or unset SERVICE_AUTH_JWT_SECRET",
             );
         }
+        let public = self.http.public_base_url.as_ref().and_then(|base| base.url().host_str());
+        if public.is_some_and(|public| apps::contains(&self.apps.domain, public)) {
+            reader.refuse(
+                "SERVICE_APPS_DOMAIN",
+                "contains the host of SERVICE_PUBLIC_BASE_URL, so that the service itself would be an app",
+                "set a domain for apps alone",
+            );
+        }
     }
 
     /// Reads every group before the first `?`, so that one bad value hides no other.

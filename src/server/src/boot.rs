@@ -27,6 +27,7 @@ use tokio::task::JoinHandle;
 use crate::cdn::WidgetScript;
 use crate::http::{App, AppParts, Gate, GateParts};
 use crate::keys::KeysError;
+use crate::tls::{PairError, Tls};
 use crate::tokens::{Tokens, TokensError};
 use crate::{exposure, http1, keys, sign_in};
 
@@ -75,6 +76,9 @@ pub enum StartError {
         /// Why not, and what to change.
         reason: String,
     },
+    /// The certificate of the port.
+    #[error(transparent)]
+    Tls(#[from] PairError),
     /// The client for requests to other services.
     #[error("the HTTP client cannot be set up: {0}")]
     HttpClient(String),
@@ -128,6 +132,8 @@ pub struct Load {
 /// A service that is up.
 pub struct Running {
     address: SocketAddr,
+    /// Loads a certificate that has changed.
+    watching: Option<JoinHandle<()>>,
     system: Arc<System>,
     app: App,
     server: ServerHandle,
@@ -152,6 +158,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
              permissions"
         );
     }
+    let tls = config.http.tls.as_ref().map(Tls::load).transpose()?;
     let listener = listen(config)?;
     let address = listener.local_addr()?;
     let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));
@@ -242,9 +249,22 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         answers_key,
         vault: ring,
         widget_script,
+        tls: tls.clone(),
     });
-    let (server, serving) = serve(config, &app, listener)?;
-    Ok(Running { address, system, app, server, serving, children, clock, embedded, _data_dir: data_dir })
+    let watching = tls.clone().map(|tls| tokio::task::spawn_local(tls.watch(Arc::clone(&clock))));
+    let (server, serving) = serve(config, &app, listener, tls)?;
+    Ok(Running {
+        watching,
+        address,
+        system,
+        app,
+        server,
+        serving,
+        children,
+        clock,
+        embedded,
+        _data_dir: data_dir,
+    })
 }
 
 /// Calls to addresses that graphs name: public ones, and those that the operator opened; never this service or its
@@ -366,8 +386,10 @@ fn serve(
     config: &Config,
     app: &App,
     listener: TcpListener,
+    tls: Option<Tls>,
 ) -> Result<(ServerHandle, JoinHandle<std::io::Result<()>>), StartError> {
-    let options = http1::Options { workers: config.http.workers, shutdown_timeout: (DRAIN + STOP).as_secs() };
+    let shutdown_timeout = (DRAIN + STOP).as_secs();
+    let options = http1::Options { workers: config.http.workers, shutdown_timeout, tls };
     let server = http1::serve(app, listener, &options)?;
     let handle = server.handle();
     Ok((handle, tokio::task::spawn_local(server)))
@@ -378,6 +400,13 @@ impl Running {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Scheme and address under which the service is asked on this machine.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        let scheme = if self.watching.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// What is under way at this moment.
@@ -404,6 +433,9 @@ impl Running {
         let _ = kernel::timeout(&*self.clock, STOP, self.serving).await;
         self.system.stop(STOP).await;
         self.children.shutdown_background();
+        if let Some(watching) = self.watching {
+            watching.abort();
+        }
         if let Some(embedded) = self.embedded {
             match tokio::task::spawn_blocking(move || embedded.stop()).await {
                 Ok(Ok(())) => {}

@@ -9,9 +9,11 @@ mod keys;
 mod logging;
 mod oidc;
 mod sign_in;
+mod tls;
 mod tokens;
 mod ws;
 
 pub use boot::{Load, Parts, Running, StartError, may_listen, sandbox, start};
 pub use logging::init as init_logging;
 pub use sign_in::try_mail_server;
+pub use tls::PairError;

@@ -18,7 +18,7 @@ pub struct Health {
 pub struct ReadinessReport {
     /// `ready` or `not_ready`.
     pub status: String,
-    /// The state of each part: `database`, `vault`, `lanes`, `actors`, `lifecycle`.
+    /// The state of each part: `database`, `vault`, `lanes`, `actors`, `lifecycle`, and `tls` if the service has a certificate.
     pub parts: BTreeMap<String, ReadyPart>,
 }
 
@@ -41,4 +41,7 @@ pub struct ReadyPart {
     /// Why it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What an operator should know although it works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }

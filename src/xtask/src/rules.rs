@@ -101,7 +101,10 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
     ),
     (
         "src/server/src/",
-        &["exposure", "cdn", "tokens", "oidc", "ws", "http", "http1", "keys", "sign_in", "boot", "logging"],
+        &[
+            "exposure", "cdn", "tokens", "oidc", "ws", "tls", "http", "http1", "keys", "sign_in", "boot",
+            "logging",
+        ],
     ),
     (
         "src/control/src/",

@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod credential;
 pub(crate) mod dataset;
 pub(crate) mod demo;
+pub(crate) mod dev_tls;
 pub(crate) mod doctor;
 pub(crate) mod index;
 pub(crate) mod login;

@@ -21,7 +21,7 @@ pub(crate) fn run() -> Result<(), Failure> {
             }
         };
         // Whether somebody reads this or not, there are those who chat.
-        let _ = say(format_args!("listening on http://{}", running.address()));
+        let _ = say(format_args!("listening on {}", running.origin()));
         serve_until_told(running, &mut signals).await
     })
 }

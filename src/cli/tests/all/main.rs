@@ -6,3 +6,4 @@ mod demo_answers;
 mod doctor;
 mod practice;
 mod support;
+mod tls;

@@ -27,6 +27,7 @@ use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
 use crate::cdn::WidgetScript;
 use crate::oidc::Provider;
+use crate::tls::Tls;
 use crate::tokens::Tokens;
 
 use super::SignInKeys;
@@ -50,6 +51,7 @@ pub(crate) struct AppParts {
     pub(crate) answers_key: KeyRing,
     pub(crate) vault: Option<Arc<KeyRing>>,
     pub(crate) widget_script: WidgetScript,
+    pub(crate) tls: Option<Tls>,
 }
 
 /// Shared by all workers. Cheap to clone.
@@ -165,6 +167,11 @@ impl App {
 
     pub(super) fn large_body_permits(&self) -> &UploadPermits {
         &self.inner.large_body_permits
+    }
+
+    /// The certificate of the port; `None`: requests come without TLS.
+    pub(super) fn tls(&self) -> Option<&Tls> {
+        self.inner.parts.tls.as_ref()
     }
 
     pub(super) fn widget_script(&self) -> &WidgetScript {

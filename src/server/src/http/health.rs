@@ -52,8 +52,18 @@ async fn ready(app: Anyone) -> HttpResponse {
         ("lifecycle", lifecycle),
     ];
     let ready = parts.iter().all(|(_, part)| part.is_ok());
-    let parts: serde_json::Map<String, Value> =
+    let mut parts: serde_json::Map<String, Value> =
         parts.into_iter().map(|(name, part)| (name.to_owned(), describe(part))).collect();
+    // An earlier certificate is still good for requests.
+    parts.extend(app.tls().map(|tls| {
+        let part = match tls.problem() {
+            Some(problem) => {
+                json!({"ready": true, "note": format!("{problem}; the earlier certificate stays in use")})
+            }
+            None => json!({"ready": true}),
+        };
+        ("tls".to_owned(), part)
+    }));
     let status = if ready { "ready" } else { "not_ready" };
     let body = json!({"status": status, "parts": parts});
     if ready {

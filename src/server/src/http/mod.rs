@@ -1,6 +1,7 @@
 //! The HTTP edge: a handler extracts, makes one call and maps the answer.
 
 mod admin;
+mod alias;
 mod app;
 mod auth;
 mod body;
@@ -38,7 +39,7 @@ mod workspaces;
 mod ws;
 
 use actix_web::body::MessageBody;
-use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::dev::{HttpServiceFactory, ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::PathConfig;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -62,11 +63,22 @@ pub(crate) fn application(
         InitError = (),
     >,
 > {
+    let domain = app.config().apps.domain.clone();
     actix_web::App::new()
         .app_data(guard::shared(app))
         .app_data(PathConfig::default().error_handler(|_, _| ApiError::new(ErrorCode::RouteNotFound).into()))
-        .wrap(from_fn(cors::middleware))
         .wrap(from_fn(edge::middleware))
+        // First: on an open service, a page of an app must not pass for one of ours.
+        .service(alias::scope(&domain))
+        .service(central())
+        // Only a target that is no path, such as the `*` of OPTIONS.
+        .default_service(web::to(not_found))
+}
+
+/// Everything that is not below the domain of apps.
+fn central() -> impl HttpServiceFactory {
+    web::scope("")
+        .wrap(from_fn(cors::middleware))
         // Resources are tried in this order: a chat's requests are the most frequent.
         .configure(chat::routes)
         .configure(health::routes)

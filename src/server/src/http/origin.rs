@@ -78,9 +78,10 @@ impl App {
         }
     }
 
-    fn is_asked_over_https(&self, request: &HttpRequest) -> bool {
-        self.is_behind_trusted_proxy(request)
-            && matches!(only(request.headers(), "x-forwarded-proto"), Header::One("https"))
+    /// Whether the request came over TLS: to this port, or to a trusted proxy.
+    pub(super) fn is_asked_over_https(&self, request: &HttpRequest) -> bool {
+        let says = || matches!(only(request.headers(), "x-forwarded-proto"), Header::One("https"));
+        self.tls().is_some() || (self.is_behind_trusted_proxy(request) && says())
     }
 
     /// Whether [`Self::public_base`] is one of https.

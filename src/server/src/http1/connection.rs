@@ -7,11 +7,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use super::framing::Framing;
 use super::peer::{Sent, acknowledgements, now};
+use super::socket::Socket;
 
 /// What no part of a request may hold, so that the parser answers 400 and closes.
 const REFUSED: u8 = 0;
@@ -20,7 +20,7 @@ const REFUSED: u8 = 0;
 const WRITE_STALL_LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Socket,
     framing: Framing,
     refused: bool,
     /// The timer that runs while the socket accepts no bytes.
@@ -29,7 +29,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream) -> Self {
+    pub(super) fn new(stream: Socket) -> Self {
         Self { stream, framing: Framing::default(), refused: false, stalled: None, sent: Sent::default() }
     }
 
@@ -39,7 +39,7 @@ impl Connection {
         if !self.sent.is_due(time) {
             return Ok(());
         }
-        match acknowledgements(&self.stream, time) {
+        match acknowledgements(self.stream.tcp(), time) {
             Some(known) if self.sent.is_lost(time, known) => Err(io::ErrorKind::TimedOut.into()),
             _ => Ok(()),
         }
@@ -125,7 +125,7 @@ impl AsyncWrite for Connection {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
     use super::super::peer::UNACKNOWLEDGED_LIMIT;
     use super::*;
@@ -134,7 +134,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (client, accepted) =
             tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
-        (Connection::new(accepted.unwrap().0), client.unwrap())
+        (Connection::new(Socket::Plain(accepted.unwrap().0)), client.unwrap())
     }
 
     #[cfg(target_os = "linux")]
@@ -149,7 +149,7 @@ mod tests {
         let later = || now() + UNACKNOWLEDGED_LIMIT;
         assert!(connection.sent.is_due(later()));
         loop {
-            let known = acknowledgements(&connection.stream, now()).unwrap();
+            let known = acknowledgements(connection.stream.tcp(), now()).unwrap();
             if !connection.sent.is_lost(later(), known) {
                 break;
             }

@@ -3,6 +3,7 @@
 mod connection;
 mod framing;
 mod peer;
+mod socket;
 
 use std::io;
 use std::net::TcpListener;
@@ -16,7 +17,9 @@ use actix_web::dev::{AppConfig, Server};
 use tokio::net::TcpStream;
 
 use crate::http::{self, App};
+use crate::tls::Tls;
 use connection::Connection;
+use socket::Socket;
 
 /// Options of the server.
 pub(crate) struct Options {
@@ -24,6 +27,8 @@ pub(crate) struct Options {
     pub(crate) workers: usize,
     /// Seconds that a shutdown waits for open connections.
     pub(crate) shutdown_timeout: u64,
+    /// The certificate of the port; `None`: requests come without TLS.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// Serves the application on a listener.
@@ -39,7 +44,9 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
         .disable_signals();
     let shutdown = builder.graceful_shutdown_signal();
     let unparsable = Arc::new(AtomicU64::new(0));
+    let tls = options.tls.clone();
     let server = builder.listen("callboard", listener, move || {
+        let tls = tls.clone();
         let (shutdown, unparsable) = (shutdown.clone(), Arc::clone(&unparsable));
         let requests = HttpService::build()
             .graceful_shutdown_signal(move || {
@@ -49,11 +56,16 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
             .local_addr(address)
             .finish(map_config(http::application(app.clone()), |()| AppConfig::default()))
             .map_err(move |error| note(&error, &unparsable));
-        fn_service(|stream: TcpStream| async move {
-            // Without it, a turn over a kept-alive connection takes 40 ms more.
-            let _ = stream.set_nodelay(true);
-            let peer = stream.peer_addr().ok();
-            Ok((Connection::new(stream), Protocol::Http1, peer))
+        fn_service(move |stream: TcpStream| {
+            let tls = tls.clone();
+            async move {
+                // Without it, a turn over a kept-alive connection takes 40 ms more.
+                let _ = stream.set_nodelay(true);
+                let peer = stream.peer_addr().ok();
+                let socket = Socket::accept(stream, tls.as_ref()).await;
+                let socket = socket.map_err(|error| tracing::debug!(%error, "refused a connection"))?;
+                Ok((Connection::new(socket), Protocol::Http1, peer))
+            }
         })
         .and_then(requests)
     })?;

@@ -37,19 +37,21 @@ impl Probed {
 }
 
 pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
-    let (base, port) = (base(&config.http.host, config.http.port), config.http.port);
+    let port = config.http.port;
+    let scheme = if config.http.tls.is_some() { "https" } else { "http" };
+    let base = format!("{scheme}://{}", place(&config.http.host, port));
     // Asked first: while we try to listen nobody else could.
     let service = if port == 0 { Service::Nobody } else { ask(&base, web).await };
     Probed { base, port, listen: server::may_listen(config), service }
 }
 
 /// `0.0.0.0` is every address; loopback is the one that is always there.
-fn base(host: &str, port: u16) -> String {
+fn place(host: &str, port: u16) -> String {
     match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) if address.is_unspecified() => format!("http://127.0.0.1:{port}"),
-        Ok(IpAddr::V6(address)) if address.is_unspecified() => format!("http://[::1]:{port}"),
-        Ok(IpAddr::V6(address)) => format!("http://[{address}]:{port}"),
-        _ => format!("http://{host}:{port}"),
+        Ok(IpAddr::V4(address)) if address.is_unspecified() => format!("127.0.0.1:{port}"),
+        Ok(IpAddr::V6(address)) if address.is_unspecified() => format!("[::1]:{port}"),
+        Ok(IpAddr::V6(address)) => format!("[{address}]:{port}"),
+        _ => format!("{host}:{port}"),
     }
 }
 
@@ -115,10 +117,10 @@ mod tests {
 
     #[test]
     fn a_service_is_asked_where_it_answers() {
-        assert_eq!(base("0.0.0.0", 80), "http://127.0.0.1:80");
-        assert_eq!(base("::", 80), "http://[::1]:80");
-        assert_eq!(base("fe80::1", 80), "http://[fe80::1]:80");
-        assert_eq!(base("localhost", 80), "http://localhost:80");
+        assert_eq!(place("0.0.0.0", 80), "127.0.0.1:80");
+        assert_eq!(place("::", 80), "[::1]:80");
+        assert_eq!(place("fe80::1", 80), "[fe80::1]:80");
+        assert_eq!(place("localhost", 80), "localhost:80");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! they stand where the start has them.
 
 mod address;
+mod apps;
 mod clock;
 mod code;
 mod configuration;
@@ -73,6 +74,7 @@ async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
     findings.push(code::judge(&config.sandbox, &code::probe(&config.sandbox).await));
     findings.push(clock::judge(clock.now(), database.inspection()));
     findings.extend(address::judge(&service));
+    findings.extend(apps::judge(&config));
     findings.push(model::judge(&model::probe(&config, &web).await));
     if let Some(url) = &config.auth.jwks.url {
         findings.push(key_set::judge(&key_set::probe(url, &web).await));

@@ -1,0 +1,54 @@
+//! Files of certificates and keys.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::output::Failure;
+
+/// Creates a folder that others cannot read, unless it exists.
+pub(super) fn folder(path: &Path) -> Result<(), Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| failed(path, &error))
+}
+
+/// The content of a file; `None` if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(path, &error)),
+    }
+}
+
+/// Writes a file that everybody may read.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    put(path, text, 0o644)
+}
+
+/// Writes a file that others cannot read.
+pub(super) fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
+    put(path, text, 0o600)
+}
+
+/// A service that reads the file at this moment gets the earlier or the new one, never a part.
+fn put(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    let fresh = path.with_extension("pem.new");
+    let written = || -> io::Result<()> {
+        // An earlier attempt may have left one with another mode.
+        match std::fs::remove_file(&fresh) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&fresh)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&fresh, path)
+    };
+    written().map_err(|error| failed(path, &error))
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    format!("{}: {error}", path.display()).into()
+}

@@ -1,0 +1,120 @@
+//! A certificate for this machine, and a service that speaks TLS with it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{Running, callboard, folder, text};
+
+fn file(folder: &tempfile::TempDir, name: &str) -> String {
+    folder.path().join("data/tls").join(name).display().to_string()
+}
+
+fn made(folder: &tempfile::TempDir, arguments: &[&str]) -> String {
+    let output = callboard(folder, &[&["dev-tls"], arguments].concat(), &[]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn a_service_speaks_tls_with_a_certificate_of_dev_tls() {
+    let folder = folder();
+    let told = made(&folder, &["--alias", "notes"]);
+    for part in [
+        "localhost, 127.0.0.1, ::1, apps.localhost, *.apps.localhost, notes.apps.localhost",
+        "SERVICE_TLS_CERT=",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    for (name, mode) in
+        [("authority.pem", 0o644), ("authority-key.pem", 0o600), ("cert.pem", 0o644), ("key.pem", 0o600)]
+    {
+        let found = std::fs::metadata(file(&folder, name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(found, mode, "{name}");
+    }
+    let (cert, key, authority) =
+        (file(&folder, "cert.pem"), file(&folder, "key.pem"), file(&folder, "authority.pem"));
+    let variables = [("SERVICE_TLS_CERT", cert.as_str()), ("SERVICE_TLS_KEY", key.as_str())];
+    let mut running = Running::start(callboard(&folder, &["serve"], &variables));
+    let line = running.line("listening on ");
+    let address = line.strip_prefix("listening on https://").expect(&line).to_owned();
+    let port = address.rsplit_once(':').unwrap().1.to_owned();
+
+    // A client that trusts the authority is answered under each name.
+    for host in ["localhost", "127.0.0.1"] {
+        let url = format!("https://{host}:{port}");
+        let trusted = [("SSL_CERT_FILE", authority.as_str())];
+        let asked = callboard(&folder, &["--url", &url, "workflow", "list"], &trusted).output().unwrap();
+        assert!(asked.status.success(), "{host}: {}", text(&asked.stderr));
+    }
+    // One that does not is not.
+    let url = format!("https://localhost:{port}");
+    let nowhere = folder.path().join("none.pem");
+    std::fs::write(&nowhere, "").unwrap();
+    let trusted = [("SSL_CERT_FILE", nowhere.to_str().unwrap())];
+    let asked = callboard(&folder, &["--url", &url, "workflow", "list"], &trusted).output().unwrap();
+    assert_eq!(asked.status.code(), Some(4), "{}", text(&asked.stdout));
+
+    // A request without TLS is told so; so is whoever sends nothing of either.
+    let mut plain = TcpStream::connect(&address).unwrap();
+    plain.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    plain.read_to_string(&mut answer).unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("TLS only. Use https://.\r\n"),
+        "{answer}"
+    );
+    let mut garbage = TcpStream::connect(&address).unwrap();
+    garbage.write_all(&[22, 3, 1, 0, 1, 255]).unwrap();
+    garbage.read_to_end(&mut Vec::new()).unwrap();
+    assert_eq!(running.stop().0, Some(0));
+}
+
+#[test]
+fn an_authority_stays_the_same_for_later_certificates_of_its_domain() {
+    let folder = folder();
+    made(&folder, &[]);
+    let read = |name: &str| std::fs::read_to_string(file(&folder, name)).unwrap();
+    let (authority, cert, key) = (read("authority.pem"), read("cert.pem"), read("key.pem"));
+    made(&folder, &["--alias", "notes"]);
+    assert_eq!(read("authority.pem"), authority);
+    assert!(read("cert.pem") != cert && read("key.pem") != key);
+    // It may not sign for another domain, so that needs another one.
+    let other = [("SERVICE_APPS_DOMAIN", "apps.example.org")];
+    let output = callboard(&folder, &["dev-tls"], &other).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_ne!(read("authority.pem"), authority);
+}
+
+#[test]
+fn what_cannot_be_used_is_said() {
+    let folder = folder();
+    for alias in ["", "-a", "a.b", "A", "*"] {
+        let argument = format!("--alias={alias}");
+        let output = callboard(&folder, &["dev-tls", &argument], &[]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{alias}: {}", text(&output.stderr));
+    }
+    let other = crate::support::folder();
+    made(&folder, &[]);
+    made(&other, &[]);
+    let (cert, key, foreign) = (file(&folder, "cert.pem"), file(&folder, "key.pem"), file(&other, "key.pem"));
+    let missing = file(&folder, "missing.pem");
+    let rows = [
+        (
+            cert.as_str(),
+            foreign.as_str(),
+            "SERVICE_TLS_KEY is not the key of the first certificate in SERVICE_TLS_CERT",
+        ),
+        (missing.as_str(), key.as_str(), "SERVICE_TLS_CERT: "),
+        (cert.as_str(), missing.as_str(), "SERVICE_TLS_KEY: "),
+        (key.as_str(), key.as_str(), "SERVICE_TLS_CERT: "),
+        (cert.as_str(), cert.as_str(), "SERVICE_TLS_KEY: "),
+    ];
+    for (cert, key, reason) in rows {
+        let variables = [("SERVICE_TLS_CERT", cert), ("SERVICE_TLS_KEY", key)];
+        let output = callboard(&folder, &["serve"], &variables).output().unwrap();
+        let told = text(&output.stderr);
+        assert_eq!((output.status.code(), told.lines().count()), (Some(1), 1), "{told}");
+        assert!(told.contains(reason), "{told}");
+    }
+}

@@ -1,0 +1,57 @@
+//! What every answer of an alias says to the browser.
+
+use actix_web::Error;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
+    STRICT_TRANSPORT_SECURITY, X_DNS_PREFETCH_CONTROL, X_FRAME_OPTIONS,
+};
+use actix_web::middleware::Next;
+
+use crate::http::guard;
+
+const PERMISSIONS: &str = "browsing-topics=(), bluetooth=(), camera=(), cross-origin-isolated=(), display-capture=(), \
+                           geolocation=(), hid=(), microphone=(), midi=(), payment=(), \
+                           publickey-credentials-get=(), serial=(), usb=()";
+
+/// A year, for the domain of apps and all below it.
+const TRANSPORT: &str = "max-age=31536000; includeSubDomains";
+
+/// For everything but pages of apps, which have a policy of their own.
+const SANDBOX: &str = "default-src 'none'; sandbox; worker-src 'none'; frame-ancestors 'none'";
+
+/// Headers that no answer is without; a handler may have set another value.
+fn defaults() -> [(HeaderName, &'static str); 9] {
+    let name = HeaderName::from_static;
+    [
+        (CONTENT_SECURITY_POLICY, SANDBOX),
+        (REFERRER_POLICY, "strict-origin-when-cross-origin"),
+        (name("permissions-policy"), PERMISSIONS),
+        (name("cross-origin-opener-policy"), "same-origin"),
+        (name("cross-origin-resource-policy"), "same-origin"),
+        (name("origin-agent-cluster"), "?1"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (X_DNS_PREFETCH_CONTROL, "off"),
+        (CACHE_CONTROL, "private, no-store"),
+    ]
+}
+
+pub(super) async fn middleware(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let over_https =
+        guard::of_service(&request).is_some_and(|app| app.is_asked_over_https(request.request()));
+    let mut response = next.call(request).await?;
+    let headers = response.headers_mut();
+    for (name, value) in defaults() {
+        if !headers.contains_key(&name) {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+    }
+    if over_https {
+        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(TRANSPORT));
+    }
+    Ok(response)
+}

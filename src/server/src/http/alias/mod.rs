@@ -1,0 +1,43 @@
+//! What hosts below the domain of apps answer. They belong to publishers, so nothing of the central host is here: no
+//! page, no session, no CORS.
+
+mod headers;
+
+use std::sync::Arc;
+
+use actix_web::dev::HttpServiceFactory;
+use actix_web::guard::{GuardContext, fn_guard};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST};
+use actix_web::middleware::from_fn;
+use actix_web::{HttpResponse, web};
+use auth::host::RequestHost;
+
+/// The same bytes for each alias that is unknown, deleted or not published.
+const NOT_FOUND: &str = include_str!("../../../pages/alias-not-found.html");
+
+/// For our own page, which loads nothing.
+const NOTHING: &str =
+    "default-src 'none'; worker-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Every request whose host is the domain of apps, or below it.
+pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
+    let domain: Arc<str> = domain.into();
+    web::scope("")
+        .guard(fn_guard(move |context| is_alias(context, &domain)))
+        .wrap(from_fn(headers::middleware))
+        .default_service(web::to(not_found))
+}
+
+/// A request without a readable host never gets here.
+fn is_alias(context: &GuardContext<'_>, domain: &str) -> bool {
+    let host = context.head().headers.get(HOST).and_then(|host| host.to_str().ok());
+    host.and_then(RequestHost::parse).is_some_and(|host| host.is_within(domain))
+}
+
+async fn not_found() -> HttpResponse {
+    HttpResponse::NotFound()
+        .insert_header((CONTENT_TYPE, "text/html; charset=utf-8"))
+        .insert_header((CACHE_CONTROL, "private, no-store"))
+        .insert_header((CONTENT_SECURITY_POLICY, NOTHING))
+        .body(NOT_FOUND)
+}

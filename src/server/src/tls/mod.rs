@@ -1,0 +1,129 @@
+//! The service's own TLS: one certificate, loaded again when its files change.
+//!
+//! TLS 1.2 and 1.3 over ring, HTTP/1.1 alone: proxies speak HTTP/2 to browsers.
+
+mod pair;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use kernel::Clock;
+use parking_lot::RwLock;
+use rustls::ServerConfig;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio_rustls::TlsAcceptor;
+
+pub use pair::PairError;
+
+/// Time between two checks of the files.
+const CHECK_EVERY: Duration = Duration::from_secs(60);
+
+/// The listener's certificate.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    acceptor: TlsAcceptor,
+    current: Arc<Current>,
+}
+
+/// The certificate that new connections get.
+struct Current {
+    files: config::Tls,
+    state: RwLock<State>,
+}
+
+struct State {
+    pair: Arc<CertifiedKey>,
+    /// When the files were changed that were read last, whether they could be used or not.
+    changed: Changed,
+    problem: Option<String>,
+}
+
+/// The times of the last changes of certificate and key; `None` for a file that cannot be read.
+type Changed = [Option<SystemTime>; 2];
+
+impl Tls {
+    /// Loads the certificate and its key.
+    ///
+    /// # Errors
+    /// [`PairError`] if the files cannot be read, or do not belong together.
+    pub(crate) fn load(files: &config::Tls) -> Result<Self, PairError> {
+        let changed = changed(files);
+        let pair = Arc::new(pair::read(files)?);
+        let state = RwLock::new(State { pair, changed, problem: None });
+        let current = Arc::new(Current { files: files.clone(), state });
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let mut settings = versions
+            .map_err(|error| PairError::Unusable(error.to_string()))?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::<Current>::clone(&current));
+        settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(settings)), current })
+    }
+
+    /// Accepts connections.
+    pub(crate) fn acceptor(&self) -> &TlsAcceptor {
+        &self.acceptor
+    }
+
+    /// Why the files that lie there now are not in use; `None` if they are.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.current.state.read().problem.clone()
+    }
+
+    /// Checks the files each minute, for as long as the task lives.
+    pub(crate) async fn watch(self, clock: Arc<dyn Clock>) {
+        loop {
+            clock.sleep(CHECK_EVERY).await;
+            let current = Arc::clone(&self.current);
+            // A file system may block.
+            let _ = tokio::task::spawn_blocking(move || current.reload()).await;
+        }
+    }
+}
+
+impl Current {
+    /// Loads the files if one has changed. Files that cannot be used leave the certificate as it is.
+    fn reload(&self) {
+        let changed = changed(&self.files);
+        if self.state.read().changed == changed {
+            return;
+        }
+        let read = pair::read(&self.files);
+        let mut state = self.state.write();
+        state.changed = changed;
+        match read {
+            Ok(pair) => {
+                state.pair = Arc::new(pair);
+                state.problem = None;
+                tracing::info!("loaded the changed TLS certificate");
+            }
+            Err(error) => {
+                tracing::error!(%error, "the changed TLS certificate cannot be used; the earlier one stays");
+                state.problem = Some(error.to_string());
+            }
+        }
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.state.read().pair))
+    }
+}
+
+impl fmt::Debug for Current {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Current").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+fn changed(files: &config::Tls) -> Changed {
+    let time = |path: &PathBuf| path.metadata().and_then(|file| file.modified()).ok();
+    [time(&files.cert), time(&files.key)]
+}

@@ -1,0 +1,60 @@
+//! A certificate that changes while it is in use.
+
+use std::fs::{File, FileTimes};
+use std::path::Path;
+
+use kernel::ManualClock;
+use rcgen::{CertificateParams, KeyPair};
+use tempfile::TempDir;
+
+use super::*;
+
+/// Writes a new pair. Its files are `age` seconds newer than the first ones, because clocks of file systems are coarse.
+fn write(folder: &Path, age: u64) -> Vec<u8> {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    put(folder, "cert.pem", &certificate.pem(), age);
+    put(folder, "key.pem", &key.serialize_pem(), age);
+    certificate.der().to_vec()
+}
+
+fn put(folder: &Path, name: &str, text: &str, age: u64) {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 + age);
+    File::options().write(true).open(path).unwrap().set_times(FileTimes::new().set_modified(time)).unwrap();
+}
+
+fn in_use(tls: &Tls) -> Vec<u8> {
+    tls.current.state.read().pair.cert.first().unwrap().to_vec()
+}
+
+#[tokio::test]
+async fn changed_files_are_loaded_within_a_minute_and_those_that_cannot_be_used_change_nothing() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    let first = write(path, 0);
+    let tls = Tls::load(&config::Tls { cert: path.join("cert.pem"), key: path.join("key.pem") }).unwrap();
+    let clock = ManualClock::new(chrono::DateTime::UNIX_EPOCH);
+    let watching = tokio::spawn(tls.clone().watch(Arc::new(clock.clone())));
+    let until = async |done: &dyn Fn() -> bool| {
+        while !done() {
+            clock.advance(CHECK_EVERY);
+            tokio::task::yield_now().await;
+        }
+    };
+    assert_eq!((in_use(&tls), tls.problem()), (first, None));
+    let second = write(path, 1);
+    until(&|| in_use(&tls) == second).await;
+    // Only one of the two files was replaced.
+    put(path, "key.pem", &KeyPair::generate().unwrap().serialize_pem(), 2);
+    until(&|| tls.problem().is_some()).await;
+    assert_eq!(in_use(&tls), second);
+    std::fs::remove_file(path.join("cert.pem")).unwrap();
+    until(&|| tls.problem().is_some_and(|problem| problem.contains("cert.pem cannot be read"))).await;
+    assert_eq!(in_use(&tls), second);
+    let third = write(path, 3);
+    until(&|| in_use(&tls) == third && tls.problem().is_none()).await;
+    watching.abort();
+}
