@@ -42,7 +42,12 @@ impl Trainings {
         let result = of_kind(TrainingKind::Training).and_then(read::<TrainingResult>);
         let evaluation = of_kind(TrainingKind::Evaluation).and_then(read::<EvaluationResult>);
         let trainable = decided.as_ref().map(|decided| decided.trainable.as_slice()).unwrap_or_default();
+        let names = store.names_of_training(stored.workflow_id, training.dataset_id).await?;
+        let is_evaluation = stored.trigger == TrainingKind::Evaluation.as_str();
         let data = ReportData {
+            workflow_name: names.workflow,
+            dataset_name: names.dataset,
+            distribution: if is_evaluation { store.score_distribution(run).await? } else { Vec::new() },
             record: record(&stored, version, &training, best.as_ref()),
             splits: decided.as_ref().and_then(|decided| decided.splits.clone()),
             epochs,

@@ -6,6 +6,7 @@ mod cases;
 mod checkpoints;
 mod datasets;
 mod list;
+mod report;
 mod runs;
 
 pub use calls::StoredCall;
@@ -13,4 +14,5 @@ pub use cases::{CaseFilter, CaseKey, StoredCase};
 pub use checkpoints::{NewCheckpoint, StoredCheckpoint};
 pub use datasets::{AddedVersion, DatasetOfRun, KeptCase, MadeDataset, NewCase, NewDataset, StoredDataset};
 pub use list::{TrainingFilter, TrainingStatus};
+pub use report::NamesOfTraining;
 pub use runs::StoredTraining;

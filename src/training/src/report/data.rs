@@ -16,6 +16,12 @@ use super::verdict::verdict;
 pub struct ReportData {
     /// The run.
     pub record: TrainingRecord,
+    /// The name of the workflow.
+    pub workflow_name: Option<String>,
+    /// The name of the stored dataset.
+    pub dataset_name: Option<String>,
+    /// Results of an evaluation by tenths of their scores.
+    pub distribution: Vec<u64>,
     /// `splits` of the event `training_started`; `None` before it.
     pub splits: Option<SplitRecord>,
     /// The payloads of `training_epoch_complete`, in any order.
@@ -58,11 +64,13 @@ impl From<ReportData> for Report {
             run: record.id,
             kind: record.kind,
             workflow: record.workflow_id,
+            workflow_name: data.workflow_name,
             version: record.version,
             status: record.status,
             verdict: String::new(),
             optimizer: record.optimizer,
             dataset: record.dataset,
+            dataset_name: data.dataset_name,
             splits: splits.as_ref().map(case_counts),
             test_estimate: splits.and_then(|splits| splits.test_estimate),
             outcome,
@@ -72,6 +80,7 @@ impl From<ReportData> for Report {
             summary,
             seed_vs_best,
             curve,
+            distribution: data.distribution,
             prompts,
             candidates: candidate_counts(&candidates),
             checkpoints,

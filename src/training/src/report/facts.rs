@@ -30,7 +30,7 @@ pub(super) fn run(report: &Report) -> Vec<Fact> {
     let candidates = format!("{accepted} accepted, {rejected} rejected");
     let mut facts = vec![
         ("Run", name(&report.run)),
-        ("Workflow", format!("{}, {version}", name(&report.workflow))),
+        ("Workflow", format!("{}, {version}", named(report.workflow_name.as_deref(), &report.workflow))),
         ("Status", report.status.as_str().to_owned()),
     ];
     let mut push = |label, text: Option<String>| facts.extend(text.map(|text| (label, text)));
@@ -55,6 +55,12 @@ pub(super) fn run(report: &Report) -> Vec<Fact> {
             .map(|error| format!("{}: {}", name(&error.code), line(&error.message, MAX_MESSAGE))),
     );
     facts
+}
+
+/// A name with its id, or the id alone.
+fn named(name: Option<&str>, id: &str) -> String {
+    let id = line(id, MAX_NAME);
+    name.map_or_else(|| id.clone(), |name| format!("{} ({id})", line(name, MAX_NAME)))
 }
 
 /// The mean of each evaluator.
@@ -82,8 +88,10 @@ fn optimizer(settings: &Value) -> String {
 fn cases(report: &Report) -> String {
     let dataset = &report.dataset;
     let from = match (&dataset.id, dataset.version) {
-        (Some(id), Some(version)) => format!(" of dataset {}, version {version}", line(id, MAX_NAME)),
-        (Some(id), None) => format!(" of dataset {}", line(id, MAX_NAME)),
+        (Some(id), Some(version)) => {
+            format!(" of dataset {}, version {version}", named(report.dataset_name.as_deref(), id))
+        }
+        (Some(id), None) => format!(" of dataset {}", named(report.dataset_name.as_deref(), id)),
         (None, _) => String::new(),
     };
     let splits = report.splits.map(|cases| {

@@ -37,6 +37,10 @@ pub fn html(report: &Report) -> String {
         section(&mut page, "prompts", "Prompts", &prompts(&report.prompts));
         section(&mut page, "checkpoints", "Checkpoints", &checkpoints(report));
     }
+    if report.kind == TrainingKind::Evaluation {
+        let svg = svg::inline_scores(&report.distribution, report.score, &curve_title(report));
+        section(&mut page, "scores", "Scores", &format!("<figure>\n{svg}</figure>\n"));
+    }
     section(&mut page, "usage", "Usage", &list("What models have used", &facts::usage(report)));
     section(&mut page, "warnings", "Warnings", &warnings(report));
     section(&mut page, "judges", "Judges", &judges(report));

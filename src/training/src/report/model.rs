@@ -4,11 +4,17 @@ pub use wire::{
     CandidateCounts, CaseCounts, CurvePoint, JudgeCalibration, PromptReport, TrainingReport as Report,
 };
 
+use wire::TrainingKind;
+
 use super::svg::{self, CurveResult};
 
-/// The curve as a standalone SVG document, with the seed and the result if they are known.
+/// The curve of a training as a standalone SVG document, with the seed and the result if they are known; of an evaluation, how its scores are
+/// distributed.
 #[must_use]
 pub fn curve_of(report: &Report) -> String {
+    if report.kind == TrainingKind::Evaluation {
+        return svg::scores_svg(&report.distribution, report.score, &curve_title(report));
+    }
     svg::curve_svg(&report.curve, seed_score(report), curve_result(report), &curve_title(report))
 }
 
@@ -26,5 +32,9 @@ pub(super) fn curve_result(report: &Report) -> Option<CurveResult> {
 }
 
 pub(super) fn curve_title(report: &Report) -> String {
-    format!("Scores of training {}", report.run)
+    let of = report.workflow_name.as_deref().unwrap_or(&report.workflow);
+    match report.kind {
+        TrainingKind::Training => format!("Scores of training {} of {of}", report.run),
+        TrainingKind::Evaluation => format!("Scores of evaluation {} of {of}", report.run),
+    }
 }

@@ -94,6 +94,9 @@ fn texts(system: &str) -> BTreeMap<String, String> {
 pub(super) fn running() -> ReportData {
     ReportData {
         record: record(),
+        workflow_name: None,
+        dataset_name: None,
+        distribution: Vec::new(),
         splits: Some(SplitRecord {
             train: vec![0, 1, 2],
             val: vec![3, 4],

@@ -119,7 +119,7 @@ operations! {
     CURVE = get(
         "/api/workflows/{ref}/trainer/runs/{id}/curve.svg",
         "draw_training_curve",
-        "Draws the scores of a training by epoch, with the seed's score and the interval of the result.",
+        "Draws the scores of a training by epoch, with the seed's score and the interval of the result; of an evaluation, how its scores are distributed.",
     )
     .needs(Scope::WorkflowsRead)
     .answers(&[Answer::of(200, text!("image/svg+xml"))])

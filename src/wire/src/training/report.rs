@@ -18,6 +18,8 @@ pub struct TrainingReport {
     pub kind: TrainingKind,
     /// The id of the workflow.
     pub workflow: String,
+    /// Its name now.
+    pub workflow_name: Option<String>,
     /// The number of the version that was executed; null for a draft.
     pub version: Option<i32>,
     /// State of the run.
@@ -28,6 +30,8 @@ pub struct TrainingReport {
     pub optimizer: Value,
     /// The cases.
     pub dataset: DatasetUsed,
+    /// The name of the stored dataset; null if the request has brought the cases.
+    pub dataset_name: Option<String>,
     /// How many cases were for what; null before the start.
     pub splits: Option<CaseCounts>,
     /// `split` or `kfold`: how the test score was estimated; null if the request asked for none.
@@ -46,6 +50,8 @@ pub struct TrainingReport {
     pub seed_vs_best: Option<SeedVsBest>,
     /// The score after each epoch, in the order of the epochs.
     pub curve: Vec<CurvePoint>,
+    /// How many results of an evaluation have a score in each tenth from 0 to 1; empty for a training.
+    pub distribution: Vec<u64>,
     /// The prompts by name.
     pub prompts: Vec<PromptReport>,
     /// How many candidates were compared, besides the seed.

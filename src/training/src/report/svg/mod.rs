@@ -2,6 +2,7 @@
 
 mod describe;
 mod scale;
+mod scores;
 mod ticks;
 
 use std::fmt::Write as _;
@@ -12,6 +13,7 @@ use super::style::CURVE;
 use super::visible::{escaped, line};
 use describe::{describe, describe_result};
 use scale::{BOTTOM, LEFT, RIGHT, TOP, height_of, short, steps, x, y};
+pub(super) use scores::{inline_scores, scores_svg};
 use ticks::ticks;
 
 const WIDTH: u16 = 640;
