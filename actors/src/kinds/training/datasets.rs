@@ -4,7 +4,7 @@ use engine::digest;
 use kernel::ThreadId;
 use ring::digest::{Context, SHA256};
 use serde_json::Value;
-use store::NewCase;
+use store::{NewCase, StoreError};
 use training::{Case, read_cases, read_csv, read_lines};
 use uuid::Uuid;
 use wire::FieldError;
@@ -60,6 +60,17 @@ impl ReadDataset {
     pub fn of(cases: Vec<NewCase>) -> Self {
         Self { fingerprint: fingerprint(&cases), cases }
     }
+}
+
+/// Does work with all cases of a dataset on a thread where it keeps no one waiting: there may be 100,000.
+///
+/// # Errors
+/// [`StoreError`] if the process ends, or if the work panics.
+pub(super) async fn elsewhere<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| StoreError::Corrupt(format!("the cases of a dataset: {error}")))
 }
 
 /// The cases as rows. One without a canonical form is a problem. `at`: the pointer of their list.

@@ -17,7 +17,7 @@ use training::{
 use uuid::Uuid;
 use wire::{FieldError, SplitRecord, TrainingKind, TrainingNotice, TrainingPlan};
 
-use super::datasets::{as_rows, fingerprint};
+use super::datasets::{as_rows, elsewhere, fingerprint};
 use super::decided::Decided;
 use super::limits::{check_available, check_sizes};
 use super::outside;
@@ -173,7 +173,15 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     };
     check_available(&read.settings, read.optimizer.as_ref(), &settings_at, &mut problems);
     let decided = decide(&wanted, &read, &start, (&at, &settings_at), &mut problems);
-    let stored = as_rows(&cases, &format!("{at}/dataset/cases"), &mut problems);
+    let cases_at = format!("{at}/dataset/cases");
+    let (stored, fingerprint, unsound) = elsewhere(move || {
+        let mut unsound = Vec::new();
+        let stored = as_rows(&cases, &cases_at, &mut unsound);
+        let fingerprint = fingerprint(&stored);
+        (stored, fingerprint, unsound)
+    })
+    .await?;
+    problems.extend(unsound);
     if !problems.is_empty() {
         return Err(Refused::Invalid(problems));
     }
@@ -186,7 +194,7 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
         config,
         request: without_cases(wanted.request),
         decided,
-        fingerprint: fingerprint(&stored),
+        fingerprint,
         dataset,
         cases: stored,
         judges,
@@ -229,7 +237,8 @@ async fn take_cases(
         workload.max_cases.and_then(|most| i32::try_from(most).ok()).map_or(size, |most| most.min(size));
     let read = async |limit: i32| -> Result<Vec<Value>, StoreError> {
         let contents = store.cases_of_version(found.id, number, limit.into()).await?;
-        Ok(contents.iter().map(|content| stored_json(content).unwrap_or_default()).collect())
+        let parsed = move || contents.iter().map(|it| stored_json(it).unwrap_or_default()).collect();
+        elsewhere(parsed).await
     };
     let mut contents = read(most).await?;
     let erased = contents.iter().filter(|content| is_erased(content)).count();
@@ -237,10 +246,12 @@ async fn take_cases(
         // The first ones that are not erased.
         contents = read(size).await?;
     }
-    let kept = contents.iter().filter(|content| !is_erased(content));
-    let kept = kept.take(usize::try_from(most).unwrap_or_default());
-    let cases: Vec<Case> =
-        (0_u32..).zip(kept).filter_map(|(index, content)| read_stored_case(content, index)).collect();
+    let most = usize::try_from(most).unwrap_or_default();
+    let cases: Vec<Case> = elsewhere(move || {
+        let kept = contents.iter().filter(|content| !is_erased(content)).take(most);
+        (0_u32..).zip(kept).filter_map(|(index, content)| read_stored_case(content, index)).collect()
+    })
+    .await?;
     if cases.is_empty() {
         let message = if erased == 0 { "it has no cases" } else { "the content of all its cases was erased" };
         problems.push(FieldError::new(format!("{at}/dataset/id"), "dataset_empty", message));

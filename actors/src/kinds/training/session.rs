@@ -18,6 +18,7 @@ use uuid::Uuid;
 use wire::{ErrorCode, TrainingKind};
 
 use super::calls::{RecordedCalls, Sink};
+use super::datasets::elsewhere;
 use super::decided::Decided;
 use super::events::TrainingEvents;
 use super::state::State;
@@ -65,15 +66,21 @@ impl Stored {
         let (store, run) = (&ports.store, training.run_id);
         let dataset = (training.dataset_id, training.dataset_version);
         let contents = store.cases_of_version(dataset.0, dataset.1, training.n_cases.into()).await?;
-        let mut cases = Vec::with_capacity(contents.len());
-        for (index, content) in (0_u32..).zip(contents) {
-            let content: Value = stored_json(&content).unwrap_or_default();
-            // What the search has decided by it before cannot be decided again.
-            if is_erased(&content) {
-                return Ok(Err(Unreadable { what: "an erased case", code: ErrorCode::RunContentErased }));
+        let read = move || -> Option<Vec<Case>> {
+            let mut cases = Vec::with_capacity(contents.len());
+            for (index, content) in (0_u32..).zip(contents) {
+                let content: Value = stored_json(&content).unwrap_or_default();
+                if is_erased(&content) {
+                    return None;
+                }
+                cases.extend(read_stored_case(&content, index));
             }
-            cases.extend(read_stored_case(&content, index));
-        }
+            Some(cases)
+        };
+        // What the search has decided by an erased one before cannot be decided again.
+        let Some(cases) = elsewhere(read).await? else {
+            return Ok(Err(Unreadable { what: "an erased case", code: ErrorCode::RunContentErased }));
+        };
         if i32::try_from(cases.len()) != Ok(training.n_cases) {
             return Ok(Err(corrupt("a case")));
         }
