@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use wire::{ErrorCode, FieldError};
 
-use super::chat::UploadPermit;
+use super::chat::{Pace, UploadPermit};
 use super::error::{ApiError, ApiResult};
 use super::guard::Caller;
 
@@ -23,8 +23,9 @@ pub(super) const VERSION_LIMIT: usize = 8 << 20;
 pub(super) const CASES_LIMIT: usize = 64 << 20;
 /// Large bodies of one caller that are in memory at the same time.
 const LARGE_PER_CALLER: usize = 4;
-/// How long a body may take to arrive.
+/// How long a body may take to arrive. A large one has the time of an upload, at the rate of one.
 const ARRIVAL: Duration = Duration::from_secs(30);
+const ARRIVAL_OF_LARGE: Duration = Duration::from_secs(600);
 
 /// Takes the permit to have a large body in memory.
 fn large_permit<S>(caller: &Caller<S>) -> ApiResult<UploadPermit> {
@@ -80,9 +81,16 @@ async fn read_noting(
     if declared.is_some_and(|declared: usize| declared > limit) {
         return Err(ApiError::new(ErrorCode::TooLarge));
     }
+    let mut pace = (limit > VERSION_LIMIT).then(|| Pace::new(clock));
+    let most = if pace.is_some() { ARRIVAL_OF_LARGE } else { ARRIVAL };
     let reading = async {
         let mut body = BytesMut::new();
-        while let Some(chunk) = payload.next().await {
+        loop {
+            let next = match &mut pace {
+                Some(pace) => pace.next(&mut payload).await?,
+                None => payload.next().await,
+            };
+            let Some(chunk) = next else { break };
             let chunk = chunk.map_err(|error| {
                 ApiError::new(ErrorCode::InvalidJson)
                     .with_message("The request body ended early.")
@@ -96,7 +104,7 @@ async fn read_noting(
         }
         Ok(body.freeze())
     };
-    let read = kernel::timeout(clock, ARRIVAL, reading).await;
+    let read = kernel::timeout(clock, most, reading).await;
     read.unwrap_or_else(|| Err(ApiError::new(ErrorCode::RequestTimeout)))
 }
 

@@ -13,6 +13,7 @@ pub(super) use named::{again, of_message};
 pub(super) use permits::PER_PARTY;
 pub(in crate::http) use permits::{UploadPermit, UploadPermits};
 pub(super) use preview::preview;
+pub(in crate::http) use receive::Pace;
 pub(super) use receive::declared;
 pub(in crate::http) use records::Links;
 pub(super) use two_phase::{announce, delete, send};

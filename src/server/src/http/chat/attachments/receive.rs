@@ -84,7 +84,7 @@ pub(in crate::http::chat) fn declared(request: &HttpRequest) -> Option<u64> {
 }
 
 /// How fast a client sends. Only the time in which the service waits for the client counts.
-pub(super) struct Pace<'a> {
+pub(in crate::http) struct Pace<'a> {
     clock: &'a dyn Clock,
     end: Duration,
     waited: Duration,
@@ -92,7 +92,7 @@ pub(super) struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    pub(super) fn new(clock: &'a dyn Clock) -> Self {
+    pub(in crate::http) fn new(clock: &'a dyn Clock) -> Self {
         Self {
             clock,
             end: clock.monotonic().saturating_add(MAX_UPLOAD_TIME),
@@ -102,7 +102,10 @@ impl<'a> Pace<'a> {
     }
 
     /// What the stream yields next, unless the client is too slow.
-    async fn next<T: Weigh>(&mut self, stream: &mut (impl Stream<Item = T> + Unpin)) -> ApiResult<Option<T>> {
+    pub(in crate::http) async fn next<T: Weigh>(
+        &mut self,
+        stream: &mut (impl Stream<Item = T> + Unpin),
+    ) -> ApiResult<Option<T>> {
         let late = || ApiError::new(ErrorCode::RequestTimeout);
         loop {
             let begun = self.clock.monotonic();
@@ -127,7 +130,7 @@ impl<'a> Pace<'a> {
 }
 
 /// How many bytes something is.
-trait Weigh {
+pub(in crate::http) trait Weigh {
     fn bytes(&self) -> usize;
 }
 
