@@ -12,6 +12,8 @@ mod fairness;
 #[cfg(feature = "bench")]
 mod floor;
 #[cfg(feature = "bench")]
+mod kills;
+#[cfg(feature = "bench")]
 mod load;
 #[cfg(feature = "bench")]
 mod process;
@@ -93,6 +95,15 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 12)]
         worlds: u64,
     },
+    /// A training that is killed at random moments, half of the time taken over by another instance: it must end as the same training undisturbed.
+    TrainingKills {
+        /// Kills.
+        #[arg(default_value_t = 100)]
+        kills: u64,
+        /// Chooses the moments.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// One large upload: its memory and its rate, beside a bare handler that inserts the same chunks.
     Upload {
         /// MiB of the file.
@@ -115,6 +126,9 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
         Bench::Streams(sizes) => ("measure-streams", sizes.arguments()),
         Bench::Training { budget, worlds } => {
             ("measure-training", vec![budget.to_string(), worlds.to_string()])
+        }
+        Bench::TrainingKills { kills, seed } => {
+            ("measure-training-kills", vec![kills.to_string(), seed.to_string()])
         }
         Bench::Upload { size } => ("measure-upload", vec![size.to_string()]),
     };
@@ -177,6 +191,14 @@ pub(crate) enum Program {
         /// Worlds of each family.
         worlds: u64,
     },
+    /// Kills a training again and again.
+    #[command(hide = true)]
+    MeasureTrainingKills {
+        /// Kills.
+        kills: u64,
+        /// Chooses the moments.
+        seed: u64,
+    },
     /// Measures one large upload.
     #[command(hide = true)]
     MeasureUpload {
@@ -209,6 +231,7 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
         Program::MeasureSandbox { calls } => sandbox::run(target, calls),
         Program::MeasureStreams(sizes) => streams::run(target, sizes),
         Program::MeasureTraining { budget, worlds } => training::run(target, budget, worlds),
+        Program::MeasureTrainingKills { kills, seed } => kills::run(target, kills, seed),
         Program::MeasureUpload { size } => upload::run(target, size),
         Program::FloorStreams { topics } => streams::floor::run(topics),
         Program::Floor { dsn } => floor::run(&dsn),
