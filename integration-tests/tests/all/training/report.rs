@@ -62,6 +62,20 @@ async fn an_evaluation_and_a_run_that_executes_have_reports() {
     assert!(report["verdict"].as_str().unwrap().starts_with("The mean score is"), "{report}");
     let text = get(&client, &format!("{}/report?format=text", run.path)).await.text();
     assert!(text.contains("label") && !text.contains("Seed against best"), "{text}");
+    // Of an evaluation the picture shows how the scores are distributed.
+    let counts: Vec<u64> =
+        report["distribution"].as_array().unwrap().iter().map(|it| it.as_u64().unwrap()).collect();
+    assert_eq!((counts.len(), counts.iter().sum::<u64>()), (10, 6), "{report}");
+    let curve = get(&client, &format!("{}/curve.svg", run.path)).await.text();
+    assert!(curve.contains("Results by score") && curve.contains(&counts[9].to_string()), "{curve}");
+    let page = get(&client, &format!("{}/report?format=html", run.path)).await.text();
+    assert!(page.contains("Results by score") && !page.contains("No epoch has ended"), "{page}");
+    let name = get(&client, &format!("/api/workflows/{workflow}")).await.value()["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!((&report["workflow_name"], &report["dataset_name"]), (&json!(name), &Value::Null));
+    assert!(text.contains(&name), "{text}");
 }
 
 /// Judges the results of a run again.
