@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use integration_tests::{AnswerExt, TestService, chat, shown, shown_alike};
+use integration_tests::{AnswerExt, TestService, chat, pause, shown, shown_alike};
 use kernel::Clock;
 
 #[tokio::test]
@@ -374,4 +374,42 @@ async fn a_body_that_does_not_arrive_is_408() {
     assert_eq!(answer.refusal(), "408 request.timeout");
     assert!(t.clock().monotonic() - begun >= Duration::from_secs(30));
     t.assert_healthy().await;
+}
+
+/// A large body may take longer if it keeps coming.
+#[tokio::test]
+async fn a_large_body_has_the_time_of_an_upload_at_its_rate() {
+    const CHUNK: usize = 64 << 10;
+    const CHUNKS: usize = 8;
+    let t = TestService::with_manual_clock().await;
+    let workflow = t.workflow().echo().create().await.id;
+    let cases = format!("{{\"id\":\"a\",\"inputs\":{{\"message\":\"{}\"}}}}\n", "x".repeat(CHUNK * CHUNKS));
+    for (is_whole, expected) in [(true, "201"), (false, "408 request.timeout")] {
+        let mut raw = t.raw().await;
+        raw.write(format!(
+            "POST /api/workflows/{workflow}/datasets?name=d HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+             Content-Type: application/x-ndjson\r\nContent-Length: {}\r\n\r\n",
+            t.address(),
+            cases.len()
+        ))
+        .await;
+        let mut rest = cases.as_bytes();
+        for _ in 0..if is_whole { CHUNKS } else { 1 } {
+            let (part, more) = rest.split_at(CHUNK);
+            raw.write(part).await;
+            rest = more;
+            pause(100).await;
+            t.advance(Duration::from_secs(9));
+        }
+        if is_whole {
+            raw.write(rest).await;
+        }
+        let begun = t.clock().monotonic();
+        let read = async { raw.answer().await.whole().await };
+        let answer = t.while_time_passes_in(Duration::from_secs(1), read).await;
+        let told = if is_whole { answer.status.to_string() } else { answer.refusal() };
+        assert_eq!(told, expected, "{}", answer.text());
+        let waited = t.clock().monotonic() - begun;
+        assert!(waited < Duration::from_secs(30), "a client that sends nothing is cut off soon: {waited:?}");
+    }
 }
