@@ -54,7 +54,7 @@ const PROMPT: [(&str, Kind); 12] = [
     ("frozen_spans", Kind::Array),
     ("demos", Kind::Demos),
     ("demos_trainable", Kind::Flag),
-    ("choices", Kind::Array),
+    ("choices", TEXTS),
 ];
 
 /// Every problem; pointers begin with `/runnable_config`.

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::feedback::items;
+use super::noise::Noise;
 use super::propose::improve;
 use super::reading::Reading;
 use super::structured::Filler;
@@ -16,6 +17,20 @@ const PROMPT: [&str; 7] =
     ["prompt", "new_prompt", "improved_prompt", "text", "instructions", "instruction", "candidate"];
 const REASON: [&str; 6] = ["rationale", "reasoning", "reason", "explanation", "analysis", "critique"];
 
+/// What a request contains that wants to know why.
+const ASKS_WHY: &str = "what you change and why";
+/// How cases begin that say nothing of how a prompt did.
+const EXAMPLE: [&str; 2] = ["Example input: ", "Example output: "];
+/// Answers that a summary names, at most.
+const NAMED: usize = 8;
+/// Sentences that change nothing: without feedback there is nothing else to write.
+const FILLERS: [&str; 4] = [
+    "Read the whole message before you answer.",
+    "Work carefully.",
+    "Think about the message as a whole.",
+    "Take your time.",
+];
+
 /// A prompt that stands in the request.
 struct Found {
     name: Option<String>,
@@ -25,6 +40,10 @@ struct Found {
 /// The answer to a request for a better prompt.
 pub(super) fn proposal(reading: &Reading<'_>) -> String {
     let text = super::whole(reading.request);
+    let examples = examples(&text);
+    if !examples.is_empty() && !text.contains("<prompt") {
+        return summary(&examples);
+    }
     let (prompts, rest) = take_prompts(&text);
     let items = items(&rest);
     let blamed = |name: &Option<String>| name.as_ref().is_some_and(|name| mentions(&rest, name));
@@ -36,7 +55,8 @@ pub(super) fn proposal(reading: &Reading<'_>) -> String {
         let text = if wanted {
             let better = improve(&found.text, &items, &reading.noise);
             reasons.extend(better.reasons);
-            better.prompt
+            let teaches_nothing = items.is_empty() && rest.contains(ASKS_WHY);
+            if teaches_nothing { varied(&better.prompt, &reading.noise) } else { better.prompt }
         } else {
             found.text
         };
@@ -50,7 +70,45 @@ pub(super) fn proposal(reading: &Reading<'_>) -> String {
     }
     let chatter = reading.noise.happens(CHATTER, "chatter", &text);
     let front = if chatter { "Here is the improved prompt.\n\n" } else { "" };
-    format!("{front}{}", plain(&written, &rest))
+    let why = if rest.contains(ASKS_WHY) { format!("{}\n\n", reasons.join(" ")) } else { String::new() };
+    format!("{why}{front}{}", plain(&written, &rest))
+}
+
+/// A variation that teaches nothing: a sentence more, or without it if it is there.
+fn varied(prompt: &str, noise: &Noise) -> String {
+    let Some(filler) = noise.pick(&FILLERS, "vary", prompt) else { return prompt.to_owned() };
+    let kept: Vec<&str> = prompt.lines().filter(|line| line != filler).collect();
+    let kept = kept.join("\n");
+    if kept == prompt { format!("{prompt}\n{filler}") } else { kept }
+}
+
+/// Inputs and outputs of cases that say nothing of how a prompt did.
+fn examples(text: &str) -> Vec<(&str, &str)> {
+    let [input, output] = EXAMPLE;
+    let mut lines = text.lines().peekable();
+    let mut found = Vec::new();
+    while let Some(line) = lines.next() {
+        let Some(given) = line.strip_prefix(input) else { continue };
+        let wanted = lines.peek().and_then(|next| next.strip_prefix(output));
+        found.push((given, wanted.unwrap_or_default()));
+    }
+    found
+}
+
+/// What the cases of a request have in common.
+fn summary(examples: &[(&str, &str)]) -> String {
+    let words: usize = examples.iter().map(|(input, _)| input.split_whitespace().count()).sum();
+    let mean = words / examples.len().max(1);
+    let mut answers: Vec<&str> = examples.iter().map(|(_, output)| *output).collect();
+    answers.retain(|answer| !answer.is_empty());
+    answers.sort_unstable();
+    answers.dedup();
+    let named = match answers.len() {
+        0 => String::new(),
+        1..=NAMED => format!(" The answers are {}.", answers.join(", ")),
+        _ => " Nearly every input has an answer of its own.".to_owned(),
+    };
+    format!("The inputs are texts of about {mean} words.{named}")
 }
 
 /// In the tag that the request names, else in tags of its own where there are several, else in a fence.

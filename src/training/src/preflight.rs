@@ -15,7 +15,7 @@ use crate::optimize::{KEPT_FOR_DEMOS, MOST_KEPT};
 use crate::pins::Resolution;
 use crate::policy::reach;
 use crate::prices::{check_prices, models_of_evaluators, models_of_graph};
-use crate::prompts::{TrainablePrompt, readers, trainable_prompts};
+use crate::prompts::{TrainablePrompt, check_choices, readers, trainable_prompts};
 use crate::request::{Optimizer, OptimizerName, RunSettings, Workload};
 use crate::splits::Splits;
 use crate::warning::Warning;
@@ -237,13 +237,16 @@ impl Start<'_> {
         Estimate { cases, llm_calls }
     }
 
-    /// Notes that `fewshot` has no prompt to find demos for, at `pointer`, where the prompts are.
+    /// Notes that `fewshot` has no prompt to find demos for, and choices that `mipro` cannot compare, at `pointer`, where the prompts are.
     pub fn check_demos(
         optimizer: &Optimizer,
         trainable: &[TrainablePrompt],
         pointer: &str,
         problems: &mut Vec<FieldError>,
     ) {
+        if optimizer.name == OptimizerName::Mipro {
+            check_choices(trainable, pointer, problems);
+        }
         let is_missing = !trainable.is_empty() && trainable.iter().all(|prompt| !prompt.demos_trainable);
         if optimizer.name == OptimizerName::FewShot && is_missing {
             let message = "no model node reads a prompt with `requires_grad: true` and `demos_trainable: true` in its instructions";

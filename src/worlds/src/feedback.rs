@@ -6,6 +6,8 @@ use super::phrases::OTHER_CAUSE;
 const SEEN: usize = 6;
 /// How the current text of a prompt begins; the name is an attribute.
 const PROMPT: &str = "<prompt";
+/// How a case begins that says nothing of how a prompt did.
+pub(super) const EXAMPLE: &str = "Example input: ";
 /// The lines of a record.
 const FIELDS: [&str; 4] = ["Input: ", "Expected: ", "Got: ", "Feedback: "];
 
@@ -133,6 +135,15 @@ mod tests {
             feedback: "Missing “x”.".into(),
         };
         assert_eq!(read.failing, [record], "a passing record is not failing");
+    }
+
+    #[test]
+    fn scores_and_examples_are_not_records() {
+        let user = "<prompt name=\"p\">\nx\n</prompt>\n\nThe new prompt may have 2000 characters.\n\n<tried score=\"20\">\nx\n</tried>\n\n\
+            Example input: a b\nExample output: [\"x\"]\n\nAnswer inside <new_prompt> and </new_prompt>.";
+        let read = read(&[("user", user)]).unwrap();
+        assert_eq!((read.name.as_str(), read.text.as_str(), read.failing.len()), ("p", "x", 0));
+        assert_eq!((read.is_critique, read.max_chars), (false, Some(2_000)));
     }
 
     #[test]

@@ -8,6 +8,9 @@ use super::rewriting::{criticize, rewrite};
 /// Replies with text around the prompt that have a fence instead of the tag, in parts of all of them.
 const FENCED: f64 = 0.25;
 const REFUSAL: &str = "I'm sorry, but I can't help with that.";
+/// What a model says of the cases of a world; it names no rule.
+const SUMMARY: &str = "The inputs are short notes for a desk. The answers are words that a note requires; which ones depends on the words of the \
+                       note.";
 const WITHOUT_PROMPT: &str = "I cannot find a prompt in the request.";
 
 impl World {
@@ -15,11 +18,15 @@ impl World {
     ///
     /// It is a function of messages and seed. A request with `<prompt name="…">` and `<new_prompt>` gets a new prompt in that tag, with
     /// the mistakes of [`Rates`](super::Rates); one without `<new_prompt>` gets a sentence of critique. Of the records, the first six that
-    /// failed are read.
+    /// failed are read. Scores of earlier texts and examples without a result teach nothing; examples without a prompt get a summary that
+    /// names no rule.
     #[must_use]
     pub fn reflect(&self, messages: &[(&str, &str)], seed: u64) -> String {
         let draw = self.reflection(messages, seed);
-        let Some(request) = feedback::read(messages) else { return WITHOUT_PROMPT.to_owned() };
+        let Some(request) = feedback::read(messages) else {
+            let summarizes = messages.iter().any(|(_, content)| content.contains(feedback::EXAMPLE));
+            return if summarizes { SUMMARY.to_owned() } else { WITHOUT_PROMPT.to_owned() };
+        };
         if request.is_critique {
             return criticize(self, &request, draw);
         }

@@ -129,7 +129,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
 pub(crate) const TOP: &[&str] = &["integration-tests", "xtask"];
 
 /// Packages that the tests of every package may use.
-pub(crate) const FOR_TESTS: &[&str] = &["practice"];
+pub(crate) const FOR_TESTS: &[&str] = &["practice", "worlds"];
 
 /// Packages that live on a fixed list of outside crates (tests may use more).
 pub(crate) const ONLY: &[(&str, &[&str])] = &[("wire", &["serde", "serde_json", "schemars", "strsim"])];

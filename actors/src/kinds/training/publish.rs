@@ -67,13 +67,13 @@ impl ActorLab<'_> {
 
     pub(super) async fn publish_event(&self, event: SearchEvent<'_>) -> Result<(), Stop> {
         match event {
-            SearchEvent::Candidate { candidate, changed, decision, reason, comparison } => {
+            SearchEvent::Candidate { candidate, changed, decision, reason, rationale, comparison } => {
                 let record = CandidateRecord {
                     candidate_id: candidate.number,
                     parents: candidate.parents.clone(),
                     epoch: comparison_epoch(self),
                     prompts_changed: self.changed(candidate, changed),
-                    rationale: None,
+                    rationale: rationale.map(str::to_owned),
                     decision: match decision {
                         Decision::Accepted => "accepted".to_owned(),
                         Decision::Rejected => "rejected".to_owned(),

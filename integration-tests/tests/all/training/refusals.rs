@@ -55,6 +55,13 @@ fn with(mut body: Value, pointer: &str, value: Value) -> Value {
     body
 }
 
+/// A config whose prompt may also have another text.
+fn choosing(choice: &str) -> Value {
+    let mut config = prompts(SEED);
+    config["prompts"]["rules"]["choices"] = json!([choice]);
+    config
+}
+
 /// Requests for trainings that are wrong, each with its problems.
 fn wrong() -> Vec<(Value, &'static [&'static str])> {
     let train = |optimizer: Value| training(optimizer);
@@ -71,7 +78,10 @@ fn wrong() -> Vec<(Value, &'static [&'static str])> {
             with(training(json!({})), "/training/dataset", json!({"id": "none"})),
             &["/training/dataset/id dataset_not_found"],
         ),
-        (train(json!({"name": "mipro"})), &["/training/optimizer/name unavailable"]),
+        (
+            with(train(json!({"name": "mipro"})), "/runnable_config", choosing("{% if %}")),
+            &["/runnable_config/prompts/rules/choices/0 choice_unusable"],
+        ),
         (train(json!({"name": "grad"})), &["/training/optimizer/name choice"]),
         (train(json!({"epoch": 3})), &["/training/optimizer/epoch unknown_field"]),
         (with(training(json!({})), "/training/more", json!(1)), &["/training/more unknown_field"]),

@@ -55,6 +55,38 @@ async fn cases_that_decide_or_test_are_never_told_to_the_optimizer() {
     }
 }
 
+#[tokio::test]
+async fn scores_and_summaries_tell_nothing_of_cases_that_decide_and_candidates_say_why_they_were_made() {
+    for name in ["opro", "mipro"] {
+        let model = ModelServer::start(move |number, request| {
+            Reply::Text(match wants_prompt(request) {
+                true => {
+                    format!("It names no word.\n<new_prompt>{COLOURS}\nzorp means red.\nNote {number}.</new_prompt>")
+                }
+                false => painter(request),
+            })
+        })
+        .await;
+        let t = model.service().await;
+        let body = training_of(split_cases(), optimizer(name));
+        let run = Run::start(&t.anonymous(), &colour_workflow(&t).await, &body).await;
+        let events = run.events().await;
+        let asked: Vec<Value> =
+            model.requests().into_iter().filter(|request| request["model"] == "reflector").collect();
+        let result = only(&events, "training_result");
+        assert_eq!(result["usage"]["by_role"]["optimizer"], asked.len(), "{name}");
+        for request in &asked {
+            let text = request.to_string();
+            assert!(!text.contains("canary-val") && !text.contains("canary-test"), "{name}: {text}");
+            assert!(text.contains("canary-train") && !text.contains("Feedback:"), "{name}: {text}");
+        }
+        assert_eq!(asked.iter().any(|request| !is_of_optimizer(request)), name == "mipro", "a summary");
+        let candidates = payloads(&events, "training_candidate");
+        assert!(!candidates.is_empty(), "{name}");
+        assert!(candidates.iter().all(|it| it["rationale"] == "It names no word."), "{name}: {candidates:?}");
+    }
+}
+
 /// The test split is used once, after everything is decided, with the seed and with the returned prompts alone.
 fn assert_test_comes_last(events: &[Value], name: &str) {
     let progress = payloads(events, "training_progress");

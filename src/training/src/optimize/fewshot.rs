@@ -7,6 +7,7 @@ use kernel::Purpose;
 
 use super::ending::finalists;
 use super::lab::{Candidate, Decision, JudgedRun, Phase, SearchEvent, Stop};
+use super::proposal::Changes;
 use super::search::Search;
 use crate::case::Case;
 use crate::prompts::{Demo, TrainablePrompt};
@@ -132,11 +133,15 @@ async fn all_sets(search: &mut Search<'_>, minibatches: &[Vec<usize>]) -> Result
 
 fn candidate(search: &mut Search<'_>, base: &Candidate, demos: BTreeMap<String, Vec<Demo>>) -> Candidate {
     search.examples.sets += 1;
-    search.candidate_with(base, demos)
+    search.candidate_of(base, &Changes::new(), demos)
 }
 
 /// As [`gather`], and of further minibatches as long as there are few passing cases.
-async fn gather_enough(search: &mut Search<'_>, base: &Candidate, minibatch: &[usize]) -> Result<(), Stop> {
+pub(super) async fn gather_enough(
+    search: &mut Search<'_>,
+    base: &Candidate,
+    minibatch: &[usize],
+) -> Result<(), Stop> {
     gather(search, base, minibatch).await?;
     for more in search.minibatches().iter().take(AT_ONCE) {
         if search.examples.of_cases.len() >= ENOUGH {
@@ -203,34 +208,56 @@ fn written(demo: &Demo) -> String {
 /// New demos of a candidate's prompts, of 1 to 4 cases or of so many; a prompt that no drawn case shows keeps its own. `None` if every set
 /// that was drawn was compared before.
 fn drawn(search: &Search<'_>, base: &Candidate, size: Option<usize>) -> Option<BTreeMap<String, Vec<Demo>>> {
-    let counter = &search.problem.counter;
-    let cases: Vec<&BTreeMap<String, Demo>> = search.examples.of_cases.values().collect();
-    let draw = |number: u64| {
-        // Two draws for each set: its size and its cases.
-        let (first, second) = (number * 2, number * 2 + 1);
-        let sizes = (0..SIZES).map(|index| counter.below(Purpose::Demos, first, index, LARGEST_SET) + 1);
-        let size = size.or_else(|| sizes.max()).unwrap_or(LARGEST_SET);
-        let mut places = counter.shuffled(Purpose::Demos, second, cases.len());
-        places.truncate(size);
-        // In the order of the dataset: the same cases are the same set.
-        places.sort_unstable();
-        let shown = |name: &String| -> Vec<Demo> {
-            let cases = places.iter().filter_map(|place| cases.get(*place));
-            cases.filter_map(|case| case.get(name).cloned()).collect()
-        };
-        let mut demos = (*base.demos).clone();
-        for (name, demos) in &mut demos {
-            let shown = shown(name);
-            if !shown.is_empty() {
-                *demos = shown;
-            }
-        }
-        demos
-    };
     let is_new = |demos: &BTreeMap<String, Vec<Demo>>| {
         let is_same = |known: &Candidate| *known.demos == *demos && known.prompts == base.prompts;
         !search.candidates.iter().any(is_same)
     };
     let first = u64::from(search.examples.sets) * DRAWS;
-    (first..first + DRAWS).map(draw).find(is_new)
+    (first..first + DRAWS).map(|number| set(search, base, number, size)).find(is_new)
+}
+
+/// Different sets of demos, at most as many as `fewshot` compares.
+pub(super) fn sets(search: &Search<'_>, base: &Candidate) -> Vec<BTreeMap<String, Vec<Demo>>> {
+    let mut sets = Vec::new();
+    for number in 0..u64::from(SETS) * DRAWS {
+        let drawn = set(search, base, number, None);
+        if sets.len() < usize::try_from(SETS).unwrap_or_default()
+            && drawn != *base.demos
+            && !sets.contains(&drawn)
+        {
+            sets.push(drawn);
+        }
+    }
+    sets
+}
+
+/// The set that is drawn under this number.
+fn set(
+    search: &Search<'_>,
+    base: &Candidate,
+    number: u64,
+    size: Option<usize>,
+) -> BTreeMap<String, Vec<Demo>> {
+    let counter = &search.problem.counter;
+    let cases: Vec<&BTreeMap<String, Demo>> = search.examples.of_cases.values().collect();
+    // Two draws for each set: its size and its cases.
+    let (first, second) = (number * 2, number * 2 + 1);
+    let sizes = (0..SIZES).map(|index| counter.below(Purpose::Demos, first, index, LARGEST_SET) + 1);
+    let size = size.or_else(|| sizes.max()).unwrap_or(LARGEST_SET);
+    let mut places = counter.shuffled(Purpose::Demos, second, cases.len());
+    places.truncate(size);
+    // In the order of the dataset: the same cases are the same set.
+    places.sort_unstable();
+    let shown = |name: &String| -> Vec<Demo> {
+        let cases = places.iter().filter_map(|place| cases.get(*place));
+        cases.filter_map(|case| case.get(name).cloned()).collect()
+    };
+    let mut demos = (*base.demos).clone();
+    for (name, demos) in &mut demos {
+        let shown = shown(name);
+        if !shown.is_empty() {
+            *demos = shown;
+        }
+    }
+    demos
 }

@@ -1,13 +1,11 @@
 //! `gepa`: a pool of candidates that are each the best somewhere. Its races need only a part of the scoring cases, which grows while
 //! nothing succeeds.
 
-use std::collections::BTreeMap;
-
 use kernel::Purpose;
 
 use super::ending::{FINALISTS, rounded};
 use super::lab::{Candidate, Decision, Phase, Stop};
-use super::proposal::{Ordinals, lessons, rewrite};
+use super::proposal::{Changes, NewText, Ordinals, lessons, rewrite};
 use super::search::Search;
 use super::textgrad;
 use crate::numbers::NOISE;
@@ -28,7 +26,7 @@ const MERGE_INTERVAL: u32 = 4;
 const STALLED: u32 = 8;
 
 /// A parent with new texts of some of its prompts.
-type Proposed = (Candidate, BTreeMap<String, String>);
+type Proposed = (Candidate, Changes);
 
 /// The candidates that are left, and on how many of the scoring cases they are compared.
 pub(super) struct Pool {
@@ -180,10 +178,10 @@ async fn rewrites(
     search: &mut Search<'_>,
     parent: &Candidate,
     minibatch: &[usize],
-) -> Result<Option<BTreeMap<String, String>>, Stop> {
+) -> Result<Option<Changes>, Stop> {
     let problem = search.problem;
     let Some(lessons) = lessons(search, parent, minibatch).await? else { return Ok(None) };
-    let mut changes = BTreeMap::new();
+    let mut changes = Changes::new();
     for prompt in problem.prompts {
         let Some(records) = lessons.get(&prompt.name) else { continue };
         let guidance = problem.optimizer.guidance.as_deref();
@@ -204,8 +202,10 @@ fn merge(search: &mut Search<'_>, places: &[usize]) -> Option<Proposed> {
     let is_seed =
         |candidate: &Candidate, name: &String| candidate.prompts.get(name) == seed.prompts.get(name);
     let missing = second.prompts.iter().filter(|(name, _)| is_seed(&best, name) && !is_seed(second, name));
-    let changes: BTreeMap<String, String> =
-        missing.map(|(name, text)| (name.clone(), text.clone())).collect();
+    let rationale = || Some(format!("From candidate {}.", second.number));
+    let changes: Changes = missing
+        .map(|(name, text)| (name.clone(), NewText { text: text.clone(), rationale: rationale() }))
+        .collect();
     if changes.is_empty() {
         return None;
     }

@@ -155,6 +155,8 @@ pub enum SearchEvent<'a> {
         decision: Decision,
         /// Why.
         reason: String,
+        /// Why it was made, in the words of the model that wrote its texts.
+        rationale: Option<&'a str>,
         /// On the cases that were needed to decide.
         comparison: Comparison,
     },

@@ -6,11 +6,15 @@ mod ending;
 mod fewshot;
 mod gepa;
 mod lab;
+mod mipro;
+mod opro;
 mod problem;
 mod proposal;
+mod racing;
 mod random;
 mod search;
 mod textgrad;
+mod thompson;
 
 pub use ending::{Finding, Outcome, SeedAndBest, StopReason};
 pub use lab::{Candidate, Decision, JudgedRun, Lab, Phase, Question, Round, SearchEvent, Stop};

@@ -52,7 +52,9 @@ impl<'a> Problem<'a> {
         let mut held_out = splits.val.clone();
         held_out.retain(|place| splits.train.binary_search(place).is_err());
         let (train, val, test) = (of(&splits.train), of(&held_out), of(&splits.test));
-        let seeds = prompts.iter().map(|prompt| prompt.seed.as_str());
+        // What the author has written repeats nothing.
+        let seeds = prompts.iter().flat_map(|prompt| std::iter::once(&prompt.seed).chain(&prompt.choices));
+        let seeds = seeds.map(String::as_str);
         let leaks = LeakGuard::new(val.into_iter().chain(test), train.into_iter(), seeds);
         Self { cases, prompts, evaluators, optimizer, splits, counter, leaks }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use models::Message;
 use serde_json::Value;
 
 use super::lab::{Candidate, Phase, Question, SearchEvent, Stop};
@@ -10,12 +11,35 @@ use crate::case::Case;
 use crate::evaluators::{Evaluator, EvaluatorRole, Verdict};
 use crate::numbers::PERFECT;
 use crate::prompts::TrainablePrompt;
-use crate::rewrite::{PromptText, Record, RewriteFault, new_prompt, request, request_again};
+use crate::rewrite::{
+    Example, PromptText, Record, RewriteFault, new_prompt, rationale, request, request_again,
+};
 use crate::runner::CaseRun;
 use crate::warning::Warning;
 
 /// Attempts at a text that can be used.
 const ATTEMPTS: u32 = 2;
+
+/// A new text of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NewText {
+    pub(super) text: String,
+    /// Why it is as it is, in the words of the model that wrote it.
+    pub(super) rationale: Option<String>,
+}
+
+/// New texts, by the names of their prompts.
+pub(super) type Changes = BTreeMap<String, NewText>;
+
+/// Why these texts are as they are; `None` if no model has said it.
+pub(super) fn rationale_of(changes: &Changes) -> Option<String> {
+    let said = changes.iter().filter_map(|(name, new)| Some((name, new.rationale.as_ref()?)));
+    let said: Vec<String> = match changes.len() {
+        1 => said.map(|(_, said)| said.clone()).collect(),
+        _ => said.map(|(name, said)| format!("{name}: {said}")).collect(),
+    };
+    (!said.is_empty()).then(|| said.join("\n"))
+}
 
 /// Numbers the requests of a candidate about a prompt.
 #[derive(Debug, Default)]
@@ -86,18 +110,25 @@ fn record(search: &Search<'_>, case: &Case, (run, verdicts): TrainingResult<'_>,
         let given = verdict.targets.get(prompt).or(verdict.feedback.as_ref());
         given.cloned().unwrap_or_else(|| format!("{} gives {:.2}.", evaluator.id, verdict.score))
     });
-    let message = case.inputs.get("message").and_then(Value::as_str);
-    let expected = match &case.expected_output {
-        Value::Null => String::new(),
-        expected => text_of(expected),
-    };
+    let Example { input, output: expected } = example(case);
     Record {
-        input: message.map_or_else(|| Value::Object(case.inputs.clone()).to_string(), str::to_owned),
+        input,
         expected,
         got,
         passed: failed.is_empty(),
         feedback: feedback.collect::<Vec<_>>().join(" "),
     }
+}
+
+/// A case as requests show it.
+pub(super) fn example(case: &Case) -> Example {
+    let message = case.inputs.get("message").and_then(Value::as_str);
+    let output = match &case.expected_output {
+        Value::Null => String::new(),
+        expected => text_of(expected),
+    };
+    let input = message.map_or_else(|| Value::Object(case.inputs.clone()).to_string(), str::to_owned);
+    Example { input, output }
 }
 
 /// What the results of a candidate on these cases say of its prompts, by their names; `None` if no case could be better.
@@ -147,10 +178,20 @@ pub(super) async fn rewrite(
     records: &[Record],
     guidance: Option<&str>,
     ordinals: &mut Ordinals,
-) -> Result<Option<String>, Stop> {
+) -> Result<Option<NewText>, Stop> {
     let Some(current) = base.prompts.get(&prompt.name) else { return Ok(None) };
     let rejected = search.rejected.get(&prompt.name).map(Vec::as_slice).unwrap_or_default();
-    let mut messages = request(described(prompt, current), records, rejected, guidance);
+    let messages = request(described(prompt, current), records, rejected, guidance);
+    answer(search, (prompt, current), messages, ordinals).await
+}
+
+/// The text that a model writes when it is asked so; `None` if it gives none that can be used in two attempts.
+pub(super) async fn answer(
+    search: &Search<'_>,
+    (prompt, current): (&TrainablePrompt, &str),
+    mut messages: Vec<Message>,
+    ordinals: &mut Ordinals,
+) -> Result<Option<NewText>, Stop> {
     let mut last = None;
     for _ in 0..ATTEMPTS {
         let question = Question {
@@ -165,7 +206,11 @@ pub(super) async fn rewrite(
         match (text, &fault) {
             (Some(text), None) => {
                 report_memorised(search, prompt, &text).await?;
-                return Ok(Some(text));
+                // What it says may be kept, but no case in it.
+                let leaks = &search.problem.leaks;
+                let may_be_kept =
+                    |said: &String| leaks.leak(said).is_none() && leaks.memorised(said).is_none();
+                return Ok(Some(NewText { text, rationale: rationale(&reply).filter(may_be_kept) }));
             }
             _ => messages = request_again(messages, &reply, fault.as_ref()),
         }

@@ -1,17 +1,15 @@
 //! `random`: a variation of one prompt, without feedback.
 
-use std::collections::BTreeMap;
-
 use kernel::Purpose;
 
 use super::lab::Stop;
-use super::proposal::{Ordinals, rewrite};
+use super::proposal::{Changes, Ordinals, rewrite};
 use super::search::Search;
 
 const GUIDANCE: &str = "Write a variation of the prompt that could do better.";
 
 /// A variation of the best text of one prompt, in turn by chance.
-pub(super) async fn propose(search: &mut Search<'_>) -> Result<Option<BTreeMap<String, String>>, Stop> {
+pub(super) async fn propose(search: &mut Search<'_>) -> Result<Option<Changes>, Stop> {
     let problem = search.problem;
     let iteration = u64::from(search.proposals);
     let drawn =
@@ -19,5 +17,5 @@ pub(super) async fn propose(search: &mut Search<'_>) -> Result<Option<BTreeMap<S
     let Some(prompt) = problem.prompts.get(drawn) else { return Ok(None) };
     let base = search.best.clone();
     let text = rewrite(search, &base, prompt, &[], Some(GUIDANCE), &mut Ordinals::default()).await?;
-    Ok(text.map(|text| BTreeMap::from([(prompt.name.clone(), text)])))
+    Ok(text.map(|text| Changes::from([(prompt.name.clone(), text)])))
 }

@@ -10,10 +10,12 @@ use super::ending::{Finding, StopReason, end};
 use super::fewshot::Examples;
 use super::gepa::{self, Pool};
 use super::lab::{Candidate, Decision, Lab, Phase, Round, SearchEvent, Stop};
+use super::mipro::{self, Trials};
+use super::opro::{self, Scored};
 use super::problem::Problem;
+use super::proposal::{Changes, rationale_of};
 use super::{fewshot, random, textgrad};
 use crate::calibration::calibrate;
-use crate::compare::{Comparison, Race, race};
 use crate::evaluators::Evaluator;
 use crate::numbers::{float, mean};
 use crate::prompts::Demo;
@@ -28,8 +30,6 @@ const HEADROOM: usize = 12;
 const SATURATED: u32 = 40;
 /// The deviation of scores of the same case above which they are noise.
 const NOISY: f64 = 0.15;
-/// Rejected edits of a prompt that are remembered.
-const REJECTED: usize = 3;
 
 /// Searches for better prompts.
 ///
@@ -45,6 +45,9 @@ pub async fn search(problem: &Problem<'_>, lab: &dyn Lab) -> Result<Finding, Sto
     if search.tries_demos_last(reason) {
         lab.release_demos();
         reason = ended(fewshot::at_the_end(&mut search).await.map(|()| reason))?;
+    }
+    if problem.optimizer.name == OptimizerName::Mipro {
+        mipro::close(&mut search).await?;
     }
     end(search, reason).await
 }
@@ -69,12 +72,18 @@ pub(super) struct Search<'a> {
     pub(super) accepted: BTreeSet<u32>,
     /// Candidates that a guard has rejected: they never win.
     pub(super) guard_rejected: BTreeSet<u32>,
+    /// Why candidates were made, by their numbers.
+    pub(super) rationales: BTreeMap<u32, String>,
     /// Candidates of checkpoints, with their epochs.
     kept: BTreeSet<(u32, u32)>,
     /// The candidates of `gepa`.
     pub(super) pool: Pool,
     /// What `fewshot` has found.
     pub(super) examples: Examples,
+    /// The step of `opro`.
+    pub(super) scored: Scored,
+    /// What `mipro` combines.
+    pub(super) trials: Trials,
 }
 
 impl<'a> Search<'a> {
@@ -92,9 +101,12 @@ impl<'a> Search<'a> {
             proposals: 0,
             accepted: BTreeSet::new(),
             guard_rejected: BTreeSet::new(),
+            rationales: BTreeMap::new(),
             kept: BTreeSet::new(),
             pool: Pool::new(problem.seed(), problem.splits.val.len()),
             examples: Examples::default(),
+            scored: Scored::default(),
+            trials: Trials::default(),
         }
     }
 
@@ -134,6 +146,11 @@ impl<'a> Search<'a> {
                         }
                         let best = self.best.clone();
                         fewshot::step(self, &best, &minibatch).await?;
+                    } else if problem.optimizer.name == OptimizerName::Mipro {
+                        if mipro::is_complete(self) {
+                            break;
+                        }
+                        mipro::step(self, &minibatch).await?;
                     } else if self.uses_pool() {
                         gepa::step(self, &minibatch).await?;
                         if problem.optimizer.name == OptimizerName::Auto && self.pool.is_stalled() {
@@ -197,6 +214,7 @@ impl<'a> Search<'a> {
         match self.problem.optimizer.name {
             OptimizerName::None => true,
             OptimizerName::FewShot => fewshot::is_complete(self),
+            OptimizerName::Mipro => mipro::is_complete(self),
             _ => false,
         }
     }
@@ -235,6 +253,7 @@ impl<'a> Search<'a> {
         let parent = self.best.clone();
         let changes = match self.problem.optimizer.name {
             OptimizerName::Random => random::propose(self).await?,
+            OptimizerName::Opro => opro::propose(self, minibatch).await?,
             _ => textgrad::propose(self, &parent, minibatch).await?,
         };
         let Some(changes) = changes else { return Ok(()) };
@@ -248,102 +267,30 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Compares a candidate with its parent, and publishes the decision.
-    pub(super) async fn compare(
-        &mut self,
-        parent: &Candidate,
-        candidate: &Candidate,
-        places: &[usize],
-    ) -> Result<Decision, Stop> {
-        let (decision, reason, comparison) = self.race(parent, candidate, places).await?;
-        let changed = candidate.changed_from(parent);
-        let event = SearchEvent::Candidate {
-            candidate,
-            changed: &changed,
-            decision,
-            reason: reason.clone(),
-            comparison,
-        };
-        self.publish(event).await?;
-        if decision == Decision::Accepted {
-            self.accepted.insert(candidate.number);
-        } else {
-            let is_edit = |(name, text): &(&String, &String)| parent.prompts.get(*name) != Some(text);
-            for (prompt, text) in candidate.prompts.iter().filter(is_edit) {
-                let edit = RejectedEdit { text: text.clone(), reason: reason.clone() };
-                let rejected = self.rejected.entry(prompt.clone()).or_default();
-                rejected.push(edit);
-                // Only the last ones are told.
-                if rejected.len() > REJECTED {
-                    rejected.remove(0);
-                }
-            }
-        }
-        Ok(decision)
-    }
-
     /// The next candidate: this one with other texts.
-    pub(super) fn candidate(&mut self, base: &Candidate, changes: &BTreeMap<String, String>) -> Candidate {
-        let mut prompts = (*base.prompts).clone();
-        prompts.extend(changes.iter().map(|(name, text)| (name.clone(), text.clone())));
-        self.add(Candidate { prompts: Arc::new(prompts), ..base.clone() }, base)
+    pub(super) fn candidate(&mut self, base: &Candidate, changes: &Changes) -> Candidate {
+        self.candidate_of(base, changes, (*base.demos).clone())
     }
 
-    /// The next candidate: this one with other demos.
-    pub(super) fn candidate_with(
+    /// The next candidate: this one with other texts and demos.
+    pub(super) fn candidate_of(
         &mut self,
         base: &Candidate,
+        changes: &Changes,
         demos: BTreeMap<String, Vec<Demo>>,
     ) -> Candidate {
-        self.add(Candidate { demos: Arc::new(demos), ..base.clone() }, base)
-    }
-
-    fn add(&mut self, new: Candidate, base: &Candidate) -> Candidate {
-        let candidate = Candidate { number: self.next_number(), parents: vec![base.number], ..new };
+        let mut prompts = (*base.prompts).clone();
+        prompts.extend(changes.iter().map(|(name, new)| (name.clone(), new.text.clone())));
+        let number = self.next_number();
+        self.rationales.extend(rationale_of(changes).map(|said| (number, said)));
+        let (prompts, demos) = (Arc::new(prompts), Arc::new(demos));
+        let candidate = Candidate { number, parents: vec![base.number], prompts, demos };
         self.candidates.push(candidate.clone());
         candidate
     }
 
     pub(super) fn next_number(&self) -> u32 {
         u32::try_from(self.candidates.len()).unwrap_or(u32::MAX)
-    }
-
-    /// Compares a candidate with its parent on these cases, block by block.
-    async fn race(
-        &mut self,
-        parent: &Candidate,
-        candidate: &Candidate,
-        val: &[usize],
-    ) -> Result<(Decision, String, Comparison), Stop> {
-        let mut seen = 0;
-        loop {
-            let places = val.get(..seen).unwrap_or_default();
-            let (one, other) = self.board.pairs(parent, candidate, places);
-            let comparison = Comparison::of(&one, &other);
-            if let Some(guard) = self.board.worse_guard(parent, candidate, places) {
-                let reason = format!("the guard '{guard}' has become worse");
-                self.guard_rejected.insert(candidate.number);
-                return Ok((Decision::Rejected, reason, comparison));
-            }
-            let next = match race(&one, &other, val.len()) {
-                Race::Next(next) => next,
-                Race::Accepted => {
-                    let reason = format!("better by {:.3} on {} cases", comparison.mean_diff, comparison.n);
-                    return Ok((Decision::Accepted, reason, comparison));
-                }
-                Race::Rejected => {
-                    let reason =
-                        format!("no better on {} cases ({:+.3})", comparison.n, comparison.mean_diff);
-                    return Ok((Decision::Rejected, reason, comparison));
-                }
-            };
-            let block = val.get(seen..seen + next).unwrap_or_default();
-            for contestant in [parent, candidate] {
-                let round = self.round(Phase::Race);
-                self.board.fill(self.lab, contestant, block, round).await?;
-            }
-            seen += next;
-        }
     }
 
     /// Ends an epoch: publishes the best candidate, and returns its score.

@@ -1,9 +1,7 @@
 //! `textgrad`: critiques of failing cases, then one new text for each prompt that they blame.
 
-use std::collections::BTreeMap;
-
 use super::lab::{Candidate, Question, Stop};
-use super::proposal::{Ordinals, described, lessons, rewrite};
+use super::proposal::{Changes, Ordinals, described, lessons, rewrite};
 use super::search::Search;
 use crate::rewrite::critique;
 
@@ -15,10 +13,10 @@ pub(super) async fn propose(
     search: &mut Search<'_>,
     base: &Candidate,
     minibatch: &[usize],
-) -> Result<Option<BTreeMap<String, String>>, Stop> {
+) -> Result<Option<Changes>, Stop> {
     let problem = search.problem;
     let Some(mut lessons) = lessons(search, base, minibatch).await? else { return Ok(None) };
-    let mut changes = BTreeMap::new();
+    let mut changes = Changes::new();
     for prompt in problem.prompts {
         let Some(records) = lessons.get_mut(&prompt.name) else { continue };
         let Some(current) = base.prompts.get(&prompt.name) else { continue };

@@ -47,7 +47,7 @@ pub struct ReportData {
 impl From<ReportData> for Report {
     fn from(data: ReportData) -> Self {
         let ReportData { record, splits, epochs, candidates, checkpoints, result, warnings, .. } = data;
-        let prompts = prompts(data.seed_prompts, data.returned_prompts);
+        let prompts = prompts(data.seed_prompts, data.returned_prompts, &candidates);
         let curve = curve(&epochs);
         let (mut summary, mut pass_rate) = Default::default();
         let (outcome, stop_reason, seed_vs_best, usage) = match result {
@@ -109,15 +109,28 @@ fn curve(epochs: &[EpochComplete]) -> Vec<CurvePoint> {
     by_epoch.into_values().collect()
 }
 
-fn prompts(mut seed: BTreeMap<String, String>, mut returned: BTreeMap<String, String>) -> Vec<PromptReport> {
+fn prompts(
+    mut seed: BTreeMap<String, String>,
+    mut returned: BTreeMap<String, String>,
+    candidates: &[CandidateRecord],
+) -> Vec<PromptReport> {
     let names: BTreeSet<String> = seed.keys().chain(returned.keys()).cloned().collect();
     let prompt = |name: String| {
         let (seed, best) = (seed.remove(&name), returned.remove(&name));
         let changed = best.as_deref().filter(|best| seed.as_deref() != Some(best));
         let diff = changed.map(|best| line_diff(seed.as_deref().unwrap_or_default(), best));
-        PromptReport { name, seed, best, diff }
+        let rationale = changed.and_then(|best| rationale(candidates, &name, best)).map(str::to_owned);
+        PromptReport { name, seed, best, diff, rationale }
     };
     names.into_iter().map(prompt).collect()
+}
+
+/// What the first candidate with this text of a prompt says of it.
+fn rationale<'a>(candidates: &'a [CandidateRecord], prompt: &str, text: &str) -> Option<&'a str> {
+    let has_it = |candidate: &&CandidateRecord| {
+        candidate.prompts_changed.iter().any(|changed| changed.name == prompt && changed.text == text)
+    };
+    candidates.iter().find(has_it)?.rationale.as_deref()
 }
 
 /// Accepted and rejected proposals; the seed, number 0, is not one.
@@ -138,12 +151,32 @@ fn case_counts(splits: &SplitRecord) -> CaseCounts {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use wire::ChangedPrompt;
 
     use super::super::samples;
     use super::*;
 
     fn names(prompts: &[PromptReport]) -> Vec<&str> {
         prompts.iter().map(|prompt| prompt.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_changed_prompt_has_the_rationale_of_the_candidate_that_wrote_it() {
+        let mut data = samples::running();
+        data.returned_prompts = [("greeting", "Hello."), ("system", "New.")]
+            .map(|(name, text)| (name.into(), text.into()))
+            .into();
+        for (place, text) in ["Old.", "New.", "New."].into_iter().enumerate() {
+            let changed =
+                ChangedPrompt { name: "system".into(), text: text.into(), demos: None, diff: String::new() };
+            data.candidates[place].prompts_changed.push(changed);
+            data.candidates[place].rationale = Some(format!("because of {place}"));
+        }
+        let report = Report::from(data);
+        let said: Vec<Option<&str>> = report.prompts.iter().map(|it| it.rationale.as_deref()).collect();
+        assert_eq!(said, [None, Some("because of 1")]);
+        let text = super::super::text::text(&report);
+        assert!(text.contains("Rationale: because of 1"), "{text}");
     }
 
     #[test]
@@ -199,7 +232,7 @@ mod tests {
                 .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
                 .collect::<BTreeMap<_, _>>()
         };
-        let found = prompts(of(&[("gone", "a"), ("same", "b")]), of(&[("new", "c"), ("same", "b")]));
+        let found = prompts(of(&[("gone", "a"), ("same", "b")]), of(&[("new", "c"), ("same", "b")]), &[]);
         assert_eq!(names(&found), ["gone", "new", "same"]);
         let diffs: Vec<Option<&str>> = found.iter().map(|prompt| prompt.diff.as_deref()).collect();
         assert_eq!(diffs, [None, Some("+ c\n"), None]);

@@ -11,6 +11,8 @@ use super::visible::line;
 
 /// Characters of a name, an id or another short text.
 pub(super) const MAX_NAME: usize = 120;
+/// The longest rationale of a prompt, in characters.
+pub(super) const MAX_RATIONALE: usize = 600;
 /// Characters of a warning's message.
 const MAX_MESSAGE: usize = 1_000;
 /// Settings of the optimizer that are named; JSON has them all.

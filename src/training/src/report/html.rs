@@ -3,7 +3,7 @@
 use wire::TrainingKind;
 
 use super::diff::{Row, rows};
-use super::facts::{self, Fact, MAX_NAME};
+use super::facts::{self, Fact, MAX_NAME, MAX_RATIONALE};
 use super::model::{PromptReport, Report, curve_result, curve_title, seed_score};
 use super::number::score;
 use super::style::page_style;
@@ -131,8 +131,10 @@ fn prompt(prompt: &PromptReport) -> String {
         (Some(_), None) => paragraph("Unchanged.") + &whole("Text", &prompt.seed),
         (Some(_), Some(diff)) => {
             let rows: String = rows(diff).into_iter().map(diff_row).collect();
+            let said = prompt.rationale.as_deref().map(|said| line(said, MAX_RATIONALE));
+            let said = said.map(|said| paragraph(&format!("Rationale: {said}"))).unwrap_or_default();
             format!(
-                "<pre aria-label=\"Changed lines of {name}\">{rows}</pre>\n{}{}",
+                "{said}<pre aria-label=\"Changed lines of {name}\">{rows}</pre>\n{}{}",
                 whole("Seed text", &prompt.seed),
                 whole("Returned text", &prompt.best)
             )

@@ -3,7 +3,7 @@
 use wire::TrainingKind;
 
 use super::diff::{Row, rows};
-use super::facts::{self, Fact, MAX_NAME};
+use super::facts::{self, Fact, MAX_NAME, MAX_RATIONALE};
 use super::model::{PromptReport, Report, seed_score};
 use super::plot::plot;
 use super::visible::{line, visible};
@@ -85,7 +85,9 @@ fn prompt(prompt: &PromptReport) -> String {
     let head = paragraph(&format!("{name} ({state})"), "", WIDTH);
     let diff =
         prompt.diff.as_deref().map(|diff| rows(diff).iter().map(|row| diff_row(*row)).collect::<String>());
-    head + &diff.unwrap_or_default()
+    let said = prompt.rationale.as_deref().map(|said| line(said, MAX_RATIONALE));
+    let said = said.map(|said| paragraph(&format!("Rationale: {said}"), "", WIDTH));
+    head + &said.unwrap_or_default() + &diff.unwrap_or_default()
 }
 
 /// A line with its sign; a long one continues after the sign and `↪`.

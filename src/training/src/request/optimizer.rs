@@ -58,12 +58,6 @@ impl OptimizerName {
         word_of(&Self::ALL, &self)
     }
 
-    /// Whether this version has it.
-    #[must_use]
-    pub const fn is_available(self) -> bool {
-        !matches!(self, Self::Mipro | Self::Opro)
-    }
-
     /// Whether it asks the optimizer's model.
     #[must_use]
     pub const fn asks_model(self) -> bool {
@@ -139,11 +133,6 @@ impl Optimizer {
     pub(super) fn read(mut fields: Fields<'_>, problems: &mut Vec<FieldError>) -> Self {
         let fields = &mut fields;
         let name = choice(fields, "name", &OptimizerName::ALL, problems).unwrap_or_default();
-        if !name.is_available() {
-            let message = format!("'{}' is not available in this version", name.as_str());
-            let problem = FieldError::new(fields.at("name"), "unavailable", message);
-            problems.push(problem.suggest(r#""name": "gepa""#));
-        }
         let read = Self {
             name,
             epochs: fields.whole("epochs", 1..=50, problems).unwrap_or(EPOCHS),

@@ -1,11 +1,15 @@
 //! A prompt's new text: taken out of a model's reply, and checked. Pure.
 
+mod grounded;
 mod leak;
 mod reply;
 mod request;
 mod rules;
+mod scored;
 
+pub use grounded::{Grounds, grounded, summarize};
 pub use leak::LeakGuard;
-pub use reply::new_prompt;
+pub use reply::{new_prompt, rationale};
 pub use request::{PromptText, Record, RejectedEdit, critique, request, request_again};
 pub use rules::{FrozenSpan, PromptRules, RewriteFault};
+pub use scored::{Example, ScoredText, scored};

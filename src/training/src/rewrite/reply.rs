@@ -3,6 +3,9 @@
 /// Where the request asks for it.
 const TAG: (&str, &str) = ("<new_prompt>", "</new_prompt>");
 const FENCE: &str = "```";
+/// Characters of the longest rationale, and of a sentence that only announces a prompt.
+const LONGEST_RATIONALE: usize = 1_000;
+const SHORT: usize = 40;
 
 /// How refusals begin.
 const REFUSALS: [&str; 10] = [
@@ -33,30 +36,58 @@ const PREAMBLES: [&str; 12] = [
     "improved prompt",
 ];
 
+/// A reply with its new prompt: what is before it, the prompt, and what is after it.
+type Parts<'a> = (&'a str, &'a str, &'a str);
+
 /// The new prompt of a reply: what is in `<new_prompt>`, else in its last fence, else the whole reply if it has neither a preamble nor a
 /// refusal. `None` if there is none.
 #[must_use]
 pub fn new_prompt(reply: &str) -> Option<String> {
-    let found = in_tag(reply).or_else(|| in_last_fence(reply)).or_else(|| whole(reply))?;
+    let (_, found, _) = parts(reply)?;
     let found = found.trim();
     (!found.is_empty()).then(|| found.to_owned())
 }
 
+/// What a reply says beside its new prompt, without sentences that only announce it, at most 1,000 characters; `None` if it says nothing.
+#[must_use]
+pub fn rationale(reply: &str) -> Option<String> {
+    let (before, _, after) = parts(reply)?;
+    let announces = |line: &str| {
+        let begins = line.to_lowercase();
+        let is_preamble = PREAMBLES.iter().any(|words| begins.starts_with(words));
+        is_preamble && (line.ends_with([':', '!']) || line.chars().count() < SHORT)
+    };
+    let is_mark = |line: &str| line.is_empty() || line.starts_with(FENCE) || line == TAG.0 || line == TAG.1;
+    let lines = before.lines().chain(after.lines()).map(str::trim);
+    let said: Vec<&str> = lines.filter(|line| !is_mark(line) && !announces(line)).collect();
+    let said = said.join("\n");
+    match said.char_indices().nth(LONGEST_RATIONALE) {
+        _ if said.is_empty() => None,
+        Some((end, _)) => Some(format!("{} …", said.get(..end).unwrap_or_default())),
+        None => Some(said),
+    }
+}
+
+fn parts(reply: &str) -> Option<Parts<'_>> {
+    in_tag(reply).or_else(|| in_last_fence(reply)).or_else(|| Some(("", whole(reply)?, "")))
+}
+
 /// The last complete one: a model may write about the tag before it uses it, and a reply may be cut off.
-fn in_tag(reply: &str) -> Option<&str> {
+fn in_tag(reply: &str) -> Option<Parts<'_>> {
     let (begin, end) = TAG;
     let mut before = reply;
     while let Some(last) = before.rfind(begin) {
         let inside = before.get(last + begin.len()..)?;
         if let Some(length) = inside.find(end) {
-            return inside.get(..length);
+            let after = reply.get(last + begin.len() + length + end.len()..)?;
+            return Some((reply.get(..last)?, inside.get(..length)?, after));
         }
         before = before.get(..last)?;
     }
     None
 }
 
-fn in_last_fence(reply: &str) -> Option<&str> {
+fn in_last_fence(reply: &str) -> Option<Parts<'_>> {
     let marks: Vec<usize> = reply
         .match_indices(FENCE)
         .map(|(place, _)| place)
@@ -66,7 +97,8 @@ fn in_last_fence(reply: &str) -> Option<&str> {
     let (begin, end) = marks.chunks_exact(2).last().and_then(|pair| Some((*pair.first()?, *pair.last()?)))?;
     let inside = reply.get(begin + FENCE.len()..end)?;
     // The language of the fence.
-    Some(inside.split_once('\n').map_or(inside, |(_, text)| text))
+    let inside = inside.split_once('\n').map_or(inside, |(_, text)| text);
+    Some((reply.get(..begin)?, inside, reply.get(end + FENCE.len()..)?))
 }
 
 fn is_line_start(text: &str, place: usize) -> bool {
@@ -109,6 +141,28 @@ mod tests {
         ] {
             assert_eq!(new_prompt(reply).as_deref(), prompt, "{reply:?}");
         }
+    }
+
+    #[test]
+    fn a_rationale_is_what_a_reply_says_beside_the_prompt() {
+        for (reply, said) in [
+            (
+                "It lacks the price.\n<new_prompt>Be kind.</new_prompt>\nDone.",
+                Some("It lacks the price.\nDone."),
+            ),
+            ("<new_prompt>\nBe kind.\n</new_prompt>", None),
+            (
+                "Sure! Here is the improved prompt:\n\n```\nBe kind.\n```\n\nI added the tone.",
+                Some("I added the tone."),
+            ),
+            ("Sure! <new_prompt>x</new_prompt>", None),
+            ("Be kind.", None),
+            ("I cannot do that.", None),
+        ] {
+            assert_eq!(rationale(reply).as_deref(), said, "{reply:?}");
+        }
+        let long = format!("{}<new_prompt>x</new_prompt>", "é".repeat(5_000));
+        assert_eq!(rationale(&long).map(|said| said.chars().count()), Some(LONGEST_RATIONALE + 2));
     }
 
     #[test]

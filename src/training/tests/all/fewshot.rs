@@ -280,7 +280,7 @@ async fn without_a_passing_case_there_are_no_demos() {
 
 #[tokio::test]
 async fn a_budget_of_any_size_ends_with_a_result() {
-    for name in ["fewshot", "auto"] {
+    for name in ["fewshot", "auto", "mipro"] {
         let world = world(24, 20, Teaches::Demos, json!({"name": name, "epochs": 2}));
         for budget in (0..400).step_by(7) {
             let lab = world.lab(budget);
@@ -345,4 +345,22 @@ async fn without_a_prompt_that_may_get_demos_auto_is_as_before() {
     world.prompts[0].demos_trainable = false;
     assert_eq!(world.problem().kept_for_demos(), 0);
     assert!(world.problem().seed().demos.is_empty());
+}
+
+#[tokio::test]
+async fn mipro_combines_a_text_with_demos() {
+    let world = world(40, 30, Teaches::DemosAfterWord, json!({"name": "mipro", "epochs": 12}));
+    let lab = world.lab(usize::MAX);
+    let found = world.search(&lab).await;
+    assert_eq!(found.outcome, Outcome::Improved, "{found:?}");
+    assert!(found.best.prompts["p"].contains("word") && !found.best.demos["p"].is_empty(), "{found:?}");
+    assert!(found.best.demos["p"].iter().all(|demo| place(demo) < 40), "{found:?}");
+    let compared = lab.compared.lock();
+    let kinds = |has_word: bool, has_demos: bool| {
+        compared.iter().any(|(candidate, _)| {
+            candidate.prompts["p"].contains("word") == has_word
+                && candidate.demos["p"].is_empty() != has_demos
+        })
+    };
+    assert!(kinds(true, true) && kinds(false, true), "{compared:?}");
 }

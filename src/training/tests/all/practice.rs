@@ -162,3 +162,12 @@ async fn the_practice_model_learns_from_itself() {
         assert_eq!(again, (found, scores), "{name}");
     }
 }
+
+#[tokio::test]
+async fn without_feedback_the_practice_model_varies_the_prompt_and_learns_nothing() {
+    for name in ["opro", "mipro", "random"] {
+        let (found, _) = trained(json!({"name": name, "epochs": 4, "validation_split": 0.5})).await;
+        assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0), "{name}: {found:?}");
+        assert!(found.comparison.n > 0 || name != "random", "{name}");
+    }
+}

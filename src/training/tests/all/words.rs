@@ -20,6 +20,8 @@ use crate::world::llm;
 pub(crate) enum Reflector {
     /// Adds the words that feedback names.
     Learns,
+    /// Adds one of the words after the other, whatever it is told.
+    Guesses,
     /// Takes everything out.
     Forgets,
     /// Repeats a held-out case.
@@ -45,6 +47,7 @@ pub(crate) struct Words<'a> {
     /// Proposal, prompt and ordinal of each request.
     pub(crate) numbers: Mutex<Vec<(u32, String, u32)>>,
     pub(crate) published: Mutex<Vec<String>>,
+    pub(crate) rationales: Mutex<Vec<String>>,
     pub(crate) asked: Mutex<Vec<String>>,
     pub(crate) executed: Mutex<Vec<(u32, usize, &'static str, u32)>>,
     /// Cases whose results were read again.
@@ -136,6 +139,9 @@ impl Lab for Words<'_> {
         let text = &question.messages[1].content;
         self.asked.lock().push(text.clone());
         self.numbers.lock().push((question.proposal, question.prompt.clone(), question.ordinal));
+        if text.starts_with("Example input: ") {
+            return Ok(Some("The inputs are numbers.".into()));
+        }
         if text.contains("critique alone") {
             return Ok(Some("The prompt leaves something out.".into()));
         }
@@ -144,6 +150,7 @@ impl Lab for Words<'_> {
         let words: BTreeSet<&str> = text.split_whitespace().filter(|word| word.starts_with("word")).collect();
         let new = match self.reflector {
             Reflector::Learns => format!("{current} {}", words.into_iter().collect::<Vec<_>>().join(" ")),
+            Reflector::Guesses => format!("{current} {}", WORDS[self.asked.lock().len() % WORDS.len()]),
             Reflector::Forgets => "Answer {{ inputs.n }} somehow.".into(),
             Reflector::Leaks => {
                 let is_held_out = |case: &&Case| case.split() == Some("val");
@@ -153,14 +160,15 @@ impl Lab for Words<'_> {
             Reflector::Refuses => return Ok(Some("I cannot do that.".into())),
             Reflector::LosesPlaceholder => "Answer wordly.".into(),
         };
-        Ok(Some(format!("Sure! <new_prompt>{new}</new_prompt>")))
+        Ok(Some(format!("Sure!\nIt lacks a word.\n<new_prompt>{new}</new_prompt>")))
     }
 
     fn release_demos(&self) {}
 
     async fn publish(&self, event: SearchEvent<'_>) -> Result<(), Stop> {
         let line = match event {
-            SearchEvent::Candidate { candidate, decision, comparison, .. } => {
+            SearchEvent::Candidate { candidate, decision, comparison, rationale, .. } => {
+                self.rationales.lock().extend(rationale.map(str::to_owned));
                 let decided = if decision == Decision::Accepted { "accepted" } else { "rejected" };
                 format!("candidate {} {decided} n={}", candidate.number, comparison.n)
             }
@@ -233,6 +241,7 @@ impl Trained {
             refused: Mutex::default(),
             numbers: Mutex::default(),
             published: Mutex::default(),
+            rationales: Mutex::default(),
             asked: Mutex::default(),
             executed: Mutex::default(),
             recalled: Mutex::default(),

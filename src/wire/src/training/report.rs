@@ -112,6 +112,8 @@ pub struct PromptReport {
     pub best: Option<String>,
     /// The lines of both texts, `-` before those of the seed, `+` before the returned ones; null if nothing was returned or both are equal.
     pub diff: Option<String>,
+    /// Why the returned text is as it is, in the words of the model that wrote it; null if it has not said it.
+    pub rationale: Option<String>,
 }
 
 /// How many candidates were compared with their parents.

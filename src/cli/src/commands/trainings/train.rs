@@ -33,7 +33,7 @@ pub(crate) struct Train {
     /// File with the cases (.json, .jsonl, .ndjson or .csv), or the name of a stored dataset
     #[arg(long, value_name = "FILE|NAME", required_unless_present_any = ["request", "attach"])]
     dataset: Option<PathBuf>,
-    /// Algorithm: textgrad (default), gepa, auto, fewshot, random or none
+    /// Algorithm: textgrad (default), gepa, auto, fewshot, mipro, opro, random or none
     #[arg(long, value_name = "NAME")]
     optimizer: Option<String>,
     /// Maximum number of epochs (default: 3)

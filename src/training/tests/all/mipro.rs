@@ -1,0 +1,113 @@
+//! `mipro`: combinations of texts, choices and demos.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use training::optimize::{Outcome, Stop, StopReason};
+
+use crate::words::{Reflector, SEED, Trained, WORDS, Words, shared, thirds, world};
+
+fn mipro(count: usize) -> Trained {
+    world(count, &WORDS, json!({"name": "mipro", "epochs": 12, "minibatch_size": 4}), shared)
+}
+
+/// How many cases each candidate was executed on in races.
+fn tried(lab: &Words<'_>) -> BTreeMap<u32, usize> {
+    let mut tried = BTreeMap::new();
+    for (candidate, _, phase, _) in lab.executed.lock().iter() {
+        if *phase == "race" {
+            *tried.entry(*candidate).or_default() += 1;
+        }
+    }
+    tried
+}
+
+#[tokio::test]
+async fn proposals_are_based_on_cases_workflow_and_tips_and_the_best_is_found() {
+    let world = world(80, &WORDS, json!({"name": "mipro", "epochs": 12, "minibatch_size": 4}), shared);
+    let labs = [0, 1].map(|_| world.lab(Reflector::Guesses, usize::MAX, Stop::Budget));
+    let found = world.search(&labs[0]).await.unwrap();
+    assert_eq!(found.outcome, Outcome::Improved, "{found:?}");
+    // Each proposal has one word; none is made of another.
+    assert_eq!(WORDS.iter().filter(|word| found.best.prompts["p"].contains(**word)).count(), 1);
+    let asked = labs[0].asked.lock();
+    assert_eq!(asked.len(), 6, "a summary, and a text for each tip");
+    assert!(asked[0].starts_with("Example input: ") && !asked[0].contains("<prompt"), "{}", asked[0]);
+    for request in asked.iter().skip(1) {
+        for part in
+            ["The cases: The inputs are numbers.", "`answer` reads this prompt.", "Tip: ", "Example input: "]
+        {
+            assert!(request.contains(part), "{part}: {request}");
+        }
+        assert!(!request.contains("Feedback:"), "{request}");
+    }
+    assert!(labs[0].rationales.lock().iter().all(|said| said == "It lacks a word."));
+    assert_eq!(world.search(&labs[1]).await.unwrap(), found);
+    assert_eq!(*labs[0].published.lock(), *labs[1].published.lock());
+}
+
+#[tokio::test]
+async fn a_combination_is_tried_on_few_cases_and_only_the_best_is_scored_in_full() {
+    let mut world = mipro(100);
+    let choice = |word: &str| format!("{SEED} Say {word}.");
+    world.prompts[0].choices = (0..12).map(|number| choice(&format!("nothing{number}"))).collect();
+    let all = format!("{SEED} {}", WORDS.join(" "));
+    world.prompts[0].choices.push(all.clone());
+    let lab = world.lab(Reflector::Refuses, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!((found.outcome, &found.best.prompts["p"]), (Outcome::Improved, &all));
+    assert_eq!((found.val.seed, found.val.best), (0.0, 1.0));
+    let tried = tried(&lab);
+    let scoring = tried[&found.best.number];
+    assert!(scoring >= 28, "{tried:?}");
+    let few = tried.values().filter(|cases| **cases <= 12).count();
+    assert!(few >= 3, "what is no better than the seed is not scored in full: {tried:?}");
+    let published = lab.published.lock();
+    let decided: Vec<&String> = published.iter().filter(|line| line.starts_with("candidate")).collect();
+    let numbers: BTreeSet<&str> = decided.iter().map(|line| line.split(' ').nth(1).unwrap()).collect();
+    assert_eq!(numbers.len(), decided.len(), "each candidate is decided once: {decided:?}");
+    assert_eq!(decided.iter().filter(|line| line.contains("accepted")).count(), 1, "{decided:?}");
+    assert!(tried.keys().filter(|number| **number != 0).all(|number| numbers.contains(&*number.to_string())));
+}
+
+#[tokio::test]
+async fn without_anything_better_the_seed_comes_back() {
+    for reflector in [Reflector::Forgets, Reflector::Refuses] {
+        let world = world(40, &["Answer {{", "worda"], json!({"name": "mipro", "epochs": 5}), shared);
+        let lab = world.lab(reflector, usize::MAX, Stop::Budget);
+        let found = world.search(&lab).await.unwrap();
+        assert_eq!((found.outcome, &*found.best.prompts["p"]), (Outcome::NoSignificantGain, SEED));
+        assert_eq!(found.stop_reason, StopReason::Epochs);
+    }
+}
+
+#[tokio::test]
+async fn cases_that_decide_are_never_told() {
+    let world = world(60, &WORDS, json!({"name": "mipro", "epochs": 2}), thirds);
+    let lab = world.lab(Reflector::Guesses, usize::MAX, Stop::Budget);
+    world.search(&lab).await.unwrap();
+    let asked = lab.asked.lock();
+    let is_told = |split: &str| {
+        let mut cases = world.cases.iter().filter(|case| case.split() == Some(split));
+        cases.any(|case| asked.iter().any(|text| text.contains(&format!("canary{}x0", case.index))))
+    };
+    assert_eq!(["train", "val", "test"].map(is_told), [true, false, false]);
+}
+
+#[tokio::test]
+async fn a_budget_of_any_size_ends_with_a_result() {
+    let world = mipro(24);
+    let whole = world.lab(Reflector::Guesses, usize::MAX, Stop::Budget);
+    world.search(&whole).await.unwrap();
+    let most = *whole.spent.lock();
+    for budget in (0..most).step_by(5) {
+        let lab = world.lab(Reflector::Guesses, budget, Stop::Budget);
+        let found = world.search(&lab).await.unwrap();
+        let kept =
+            lab.published.lock().iter().any(|line| line.contains(&format!(" of {} ", found.best.number)));
+        assert!(kept || found.best.number == 0, "{budget}: the returned prompts have a checkpoint");
+        let lab = world.lab(Reflector::Guesses, budget, Stop::Cancelled);
+        assert_eq!(world.search(&lab).await.unwrap().stop_reason, StopReason::Cancelled, "{budget}");
+        assert_eq!(*lab.refused.lock(), 1, "nothing is tried after it");
+    }
+}

@@ -1,0 +1,84 @@
+//! `opro`: proposals from scores alone.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use training::optimize::{Outcome, Stop, StopReason};
+
+use crate::words::{Reflector, Trained, WORDS, shared, thirds, world};
+
+fn opro(count: usize) -> Trained {
+    world(count, &WORDS, json!({"name": "opro", "epochs": 12, "minibatch_size": 4}), shared)
+}
+
+/// The scores of the texts that a request names, in its order.
+fn scores(request: &str) -> Vec<u32> {
+    let parts = request.split("<tried score=\"").skip(1);
+    parts.map(|part| part.split_once('"').unwrap().0.parse().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn texts_are_found_by_their_scores() {
+    let world = opro(40);
+    let labs = [0, 1].map(|_| world.lab(Reflector::Guesses, usize::MAX, Stop::Budget));
+    let found = world.search(&labs[0]).await.unwrap();
+    assert_eq!((found.stop_reason, found.outcome), (StopReason::Epochs, Outcome::Improved));
+    assert!(WORDS.iter().all(|word| found.best.prompts["p"].contains(word)), "{:?}", found.best);
+    let asked = labs[0].asked.lock();
+    for request in asked.iter() {
+        let scores = scores(request);
+        assert!(scores.is_sorted() && (1..=20).contains(&scores.len()), "the best is the last: {scores:?}");
+        assert!(!request.contains("Feedback:") && !request.contains("\nInput:"), "{request}");
+        assert_eq!(request.matches("Example input: ").count(), 3, "{request}");
+    }
+    assert_eq!((scores(&asked[0]), &asked[0]), (vec![0], &asked[3]), "four proposals are asked for alike");
+    assert!(scores(&asked[4]).len() > 1, "then with what was tried: {}", asked[4]);
+    assert!(labs[0].recalled.lock().is_empty(), "no result of a case is read");
+    assert!(labs[0].executed.lock().iter().all(|(_, _, phase, _)| *phase != "train"));
+    assert!(labs[0].rationales.lock().iter().all(|said| said == "It lacks a word."));
+    assert_eq!(world.search(&labs[1]).await.unwrap(), found);
+    assert_eq!(*labs[0].published.lock(), *labs[1].published.lock());
+}
+
+#[tokio::test]
+async fn a_text_that_was_tried_is_not_compared_again() {
+    let world = opro(40);
+    let lab = world.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0));
+    let published = lab.published.lock();
+    assert_eq!(published.iter().filter(|line| line.starts_with("candidate")).count(), 1, "{published:?}");
+}
+
+#[tokio::test]
+async fn cases_that_decide_are_never_told() {
+    let world = world(60, &WORDS, json!({"name": "opro", "epochs": 3}), thirds);
+    let lab = world.lab(Reflector::Guesses, usize::MAX, Stop::Budget);
+    world.search(&lab).await.unwrap();
+    let asked = lab.asked.lock();
+    let is_told = |split: &str| {
+        let mut cases = world.cases.iter().filter(|case| case.split() == Some(split));
+        cases.any(|case| asked.iter().any(|text| text.contains(&format!("canary{}x0", case.index))))
+    };
+    assert_eq!(["train", "val", "test"].map(is_told), [true, false, false]);
+}
+
+#[tokio::test]
+async fn a_budget_of_any_size_ends_with_a_result() {
+    let world = opro(24);
+    let whole = world.lab(Reflector::Guesses, usize::MAX, Stop::Budget);
+    world.search(&whole).await.unwrap();
+    let most = *whole.spent.lock();
+    for budget in (0..most).step_by(5) {
+        let lab = world.lab(Reflector::Guesses, budget, Stop::Budget);
+        let found = world.search(&lab).await.unwrap();
+        let kept =
+            lab.published.lock().iter().any(|line| line.contains(&format!(" of {} ", found.best.number)));
+        assert!(kept || found.best.number == 0, "{budget}: the returned prompts have a checkpoint");
+        let lab = world.lab(Reflector::Guesses, budget, Stop::Cancelled);
+        assert_eq!(world.search(&lab).await.unwrap().stop_reason, StopReason::Cancelled, "{budget}");
+        assert_eq!(*lab.refused.lock(), 1, "nothing is tried after it");
+    }
+    let numbers = whole.numbers.lock();
+    assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "no request is sent twice");
+}
