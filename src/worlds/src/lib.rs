@@ -2,7 +2,7 @@
 //!
 //! A [`World`] is drawn from a [`Family`] and a seed. It has cases, a graph, seed prompts and evaluators; it plays the task model, the
 //! reflector and the judge; and it knows the true score of any prompts. A [`Simulator`] routes requests of the OpenAI protocol to the
-//! worlds that their models name. Everything is a function of seeds: no clock, no sockets, no other randomness.
+//! worlds that their models name. A [`Reference`] is a published algorithm that runs on a world directly. Everything is a function of seeds: no clock, no sockets, no other randomness.
 
 mod attention;
 mod bodies;
@@ -17,6 +17,7 @@ mod phrases;
 mod random;
 mod rates;
 mod reading;
+mod reference;
 mod reflector;
 mod rewriting;
 mod score;
@@ -35,5 +36,6 @@ pub use definition::{Rule, World};
 pub use family::{Family, Scoring, Sizes};
 pub use faults::Faults;
 pub use rates::Rates;
+pub use reference::{Reference, ReferenceResult};
 pub use simulator::{Reply, Simulator};
 pub use tally::{CallCount, Tally};

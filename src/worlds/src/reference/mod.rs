@@ -1,0 +1,100 @@
+//! Published algorithms, run directly on a world with a count of calls: yardsticks for what trainings find. They never ship.
+
+mod models;
+mod pareto;
+mod rewrites;
+
+use std::collections::BTreeMap;
+
+use self::models::Models;
+use super::definition::World;
+
+/// A published algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reference {
+    /// Critiques of all failing cases, each prompt blamed for each, and rewrites that are taken as they come. A checkpoint has the prompts
+    /// after an epoch with the score before it.
+    Rewrites,
+    /// The same with the prompts that were scored.
+    RewritesPaired,
+    /// GEPA.
+    ///
+    /// Source: Agrawal et al. 2025, arXiv 2507.19457, algorithms 1 to 4, with the merges of appendix F.
+    Gepa,
+}
+
+/// What an algorithm returns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReferenceResult {
+    /// The prompts, by their names.
+    pub prompts: BTreeMap<String, String>,
+    /// Calls of models; never more than allowed.
+    pub calls: u64,
+}
+
+impl Reference {
+    /// All of them, by the names that reports use.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("reference", Self::Rewrites),
+        ("reference_paired", Self::RewritesPaired),
+        ("gepa_published", Self::Gepa),
+    ];
+
+    /// Runs the algorithm with at most so many calls of models. The result is a function of world, budget and seed.
+    #[must_use]
+    pub fn run(self, world: &World, budget: u64, seed: u64) -> ReferenceResult {
+        let mut models = Models::new(world, budget, seed);
+        let prompts = match self {
+            Self::Rewrites => rewrites::run(&mut models, false),
+            Self::RewritesPaired => rewrites::run(&mut models, true),
+            Self::Gepa => pareto::run(&mut models, seed),
+        };
+        ReferenceResult { prompts, calls: models.calls() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::random::mean;
+    use super::super::{Family, World};
+    use super::*;
+
+    fn score(reference: Reference, family: Family, budget: u64) -> f64 {
+        mean((300..306).map(|seed| {
+            let world = World::draw(family, seed);
+            world.true_score(&reference.run(&world, budget, seed).prompts)
+        }))
+    }
+
+    #[test]
+    fn a_run_is_the_same_each_time_and_within_its_budget() {
+        for (name, reference) in Reference::ALL {
+            for family in [Family::One, Family::Quad, Family::Tiny, Family::NullOpt] {
+                let world = World::draw(family, 300);
+                for budget in [0, 7, 100, 333] {
+                    let result = reference.run(&world, budget, 1);
+                    assert!(result.calls <= budget, "{name} {family:?} {budget}: {}", result.calls);
+                    assert_eq!(result, reference.run(&world, budget, 1), "{name}");
+                }
+                assert_eq!(reference.run(&world, 0, 1).prompts, world.seed_prompts());
+            }
+        }
+    }
+
+    #[test]
+    fn published_algorithms_learn() {
+        for (name, reference) in Reference::ALL {
+            let seed = mean((300..306).map(|seed| World::draw(Family::One, seed).seed_score()));
+            assert!(score(reference, Family::One, 500) > seed + 0.1, "{name}");
+        }
+        let [few, many] = [500, 2_000].map(|budget| score(Reference::Gepa, Family::Pair, budget));
+        assert!(many > few + 0.1, "{few} {many}");
+    }
+
+    #[test]
+    fn a_checkpoint_with_its_own_prompts_is_better() {
+        let score = |reference| score(reference, Family::One, 1_000);
+        let (fixed, reference) = (score(Reference::RewritesPaired), score(Reference::Rewrites));
+        assert!(fixed > reference, "{fixed} {reference}");
+    }
+}
