@@ -88,12 +88,15 @@ pub(crate) enum Bench {
     Streams(Sizes),
     /// What trainings find in simulated worlds, through the service: true scores by family and optimizer, and the gates that they must pass.
     Training {
-        /// Calls of models that each training may make.
-        #[arg(long, default_value_t = 500)]
-        budget: u64,
+        /// Calls of models that each training may make; all is measured with each of these numbers.
+        #[arg(long, value_delimiter = ',', default_values_t = [500, 4_000])]
+        budget: Vec<u64>,
         /// Worlds of each family.
         #[arg(long, default_value_t = 12)]
         worlds: u64,
+        /// The families; all unless given.
+        #[arg(long, value_delimiter = ',')]
+        families: Vec<String>,
     },
     /// A training that is killed at random moments, half of the time taken over by another instance: it must end as the same training undisturbed.
     TrainingKills {
@@ -124,8 +127,11 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
         Bench::Refusals { requests } => ("measure-refusals", vec![requests.to_string()]),
         Bench::Sandbox { calls } => ("measure-sandbox", vec![calls.to_string()]),
         Bench::Streams(sizes) => ("measure-streams", sizes.arguments()),
-        Bench::Training { budget, worlds } => {
-            ("measure-training", vec![budget.to_string(), worlds.to_string()])
+        Bench::Training { budget, worlds, families } => {
+            let budgets: Vec<String> = budget.iter().map(u64::to_string).collect();
+            let arguments = [budgets.join(","), worlds.to_string()].into_iter();
+            let families = Some(families.join(",")).filter(|families| !families.is_empty());
+            ("measure-training", arguments.chain(families).collect())
         }
         Bench::TrainingKills { kills, seed } => {
             ("measure-training-kills", vec![kills.to_string(), seed.to_string()])
@@ -187,9 +193,13 @@ pub(crate) enum Program {
     #[command(hide = true)]
     MeasureTraining {
         /// Calls of each training.
-        budget: u64,
+        #[arg(value_delimiter = ',')]
+        budget: Vec<u64>,
         /// Worlds of each family.
         worlds: u64,
+        /// The families; all unless given.
+        #[arg(value_delimiter = ',')]
+        families: Vec<String>,
     },
     /// Kills a training again and again.
     #[command(hide = true)]
@@ -230,7 +240,9 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
         Program::MeasureRefusals { requests } => refusals::run(target, requests),
         Program::MeasureSandbox { calls } => sandbox::run(target, calls),
         Program::MeasureStreams(sizes) => streams::run(target, sizes),
-        Program::MeasureTraining { budget, worlds } => training::run(target, budget, worlds),
+        Program::MeasureTraining { budget, worlds, families } => {
+            training::run(target, &budget, worlds, &families)
+        }
         Program::MeasureTrainingKills { kills, seed } => kills::run(target, kills, seed),
         Program::MeasureUpload { size } => upload::run(target, size),
         Program::FloorStreams { topics } => streams::floor::run(topics),

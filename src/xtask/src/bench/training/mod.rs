@@ -1,5 +1,6 @@
 //! Trains the prompts of simulated worlds through the service, and scores what it returns exactly.
 
+mod bootstrap;
 mod gates;
 mod models;
 mod plot;
@@ -11,18 +12,30 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
-use worlds::{Demo, Family, RequestOptions, World};
+use worlds::{Demo, Family, Reference, RequestOptions, World};
 
 use self::gates::Scores;
 use self::models::ModelServer;
 use super::server::{self, now, pause};
 use crate::cluster::{self, Cluster};
 
-/// The optimizers that are compared, and those in worlds that only demos teach.
-const OPTIMIZERS: [&str; 4] = ["random", "textgrad", "gepa", "auto"];
-const OF_DEMOS: [&str; 3] = ["none", "fewshot", "auto"];
-/// All of them.
-const SHOWN: [&str; 6] = ["random", "textgrad", "gepa", "auto", "none", "fewshot"];
+/// The optimizers that are compared, and those beside them in worlds that only demos teach.
+const OPTIMIZERS: [&str; 6] = ["random", "opro", "mipro", "textgrad", "gepa", "auto"];
+const OF_DEMOS: [&str; 2] = ["none", "fewshot"];
+/// All of them, and the published algorithms.
+const SHOWN: [&str; 11] = [
+    "random",
+    "reference",
+    "reference_paired",
+    "gepa_published",
+    "opro",
+    "textgrad",
+    "gepa",
+    "auto",
+    "none",
+    "fewshot",
+    "mipro",
+];
 /// Trainings that execute at the same time.
 const PARALLEL: usize = 4;
 /// Epochs of each, the most that a request may have: more than the budget pays for.
@@ -32,10 +45,33 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// How long one training may take.
 const LONGEST: Duration = Duration::from_secs(600);
 
-pub(super) fn run(target: &Path, budget: u64, worlds: u64) -> Result<()> {
+/// `families`: the names of those that are measured; all if there are none.
+pub(super) fn run(target: &Path, budgets: &[u64], worlds: u64, families: &[String]) -> Result<()> {
+    let named = |name: &String| Family::parse(name).with_context(|| format!("'{name}' is not a family"));
+    let mut families: Vec<Family> = families.iter().map(named).collect::<Result<_>>()?;
+    if families.is_empty() {
+        families.extend(Family::ALL);
+    }
     let binaries = cluster::binaries().context("no PostgreSQL server programs")?;
     let cluster = Cluster::start_on_disk(binaries, &target.join("bench-postgres.log"))?;
-    actix_rt::System::new().block_on(measure(target, &cluster, budget, worlds))
+    actix_rt::System::new().block_on(async {
+        let models = ModelServer::start()?;
+        let url = models.base_url();
+        let places = PARALLEL.to_string();
+        let variables =
+            [("SERVICE_MODEL_BASE_URL", url.as_str()), ("SERVICE_TRAINING_MAX_RUNS", places.as_str())];
+        let (service, _) = server::callboard_with(target, &cluster, &variables)?;
+        let mut failed = Vec::new();
+        for budget in budgets {
+            let found = measure(target, (&service.address, &models), *budget, (worlds, &families)).await?;
+            failed.extend(found.into_iter().map(|line| format!("{budget} calls: {line}")));
+        }
+        if failed.is_empty() {
+            println!("\nall gates passed");
+            return Ok(());
+        }
+        bail!("gates that failed:\n  {}", failed.join("\n  "))
+    })
 }
 
 /// One training.
@@ -56,22 +92,23 @@ struct Found {
     calls: u64,
 }
 
-async fn measure(target: &Path, cluster: &Cluster, budget: u64, worlds: u64) -> Result<()> {
-    let models = ModelServer::start()?;
-    let url = models.base_url();
-    let places = PARALLEL.to_string();
-    let variables =
-        [("SERVICE_MODEL_BASE_URL", url.as_str()), ("SERVICE_TRAINING_MAX_RUNS", places.as_str())];
-    let (service, _) = server::callboard_with(target, cluster, &variables)?;
+/// Prints what trainings of this budget find; returns the gates that failed.
+async fn measure(
+    target: &Path,
+    (address, models): (&str, &ModelServer),
+    budget: u64,
+    (worlds, families): (u64, &[Family]),
+) -> Result<Vec<String>> {
     let seeds = || 0..worlds;
-    let trials = Family::ALL.into_iter().flat_map(|family| {
-        let optimizers: &[&'static str] = if family == Family::Demo { &OF_DEMOS } else { &OPTIMIZERS };
+    let trials = families.iter().flat_map(|family| {
+        let of_demos: &[&'static str] = if *family == Family::Demo { &OF_DEMOS } else { &[] };
         seeds().flat_map(move |seed| {
-            optimizers.iter().map(move |optimizer| Trial { family, seed, optimizer, budget })
+            let optimizers = OPTIMIZERS.iter().chain(of_demos);
+            optimizers.map(move |optimizer| Trial { family: *family, seed, optimizer, budget })
         })
     });
     let began = now();
-    let mut done = stream::iter(trials.map(|trial| train(&service.address, trial))).buffered(PARALLEL);
+    let mut done = stream::iter(trials.map(|trial| train(address, trial))).buffered(PARALLEL);
     let mut scores = Scores::default();
     let (mut calls, mut runs) = (0, 0_u64);
     while let Some(found) = done.next().await {
@@ -81,10 +118,19 @@ async fn measure(target: &Path, cluster: &Cluster, budget: u64, worlds: u64) -> 
         let Trial { family, seed, optimizer, .. } = found.trial;
         scores.add(family, optimizer, seed, (found.seed, found.returned));
     }
-    let tally = models.tally();
+    let seconds = began.elapsed().as_secs_f64();
+    for family in families {
+        for seed in seeds() {
+            let world = World::draw(*family, seed);
+            for (name, reference) in Reference::ALL {
+                let returned = world.true_score(&reference.run(&world, budget, seed).prompts);
+                scores.add(*family, name, seed, (world.seed_score(), returned));
+            }
+        }
+    }
+    let tally = models.take_tally();
     println!(
-        "\n{runs} trainings of {worlds} worlds a family, at most {budget} calls each, in {:.0} s",
-        began.elapsed().as_secs_f64()
+        "\n{runs} trainings of {worlds} worlds a family, at most {budget} calls each, in {seconds:.0} s"
     );
     println!("  calls: {calls} counted by the service, {} received by the models", tally.received());
     println!(
@@ -93,7 +139,7 @@ async fn measure(target: &Path, cluster: &Cluster, budget: u64, worlds: u64) -> 
         tally.without_placeholder
     );
     scores.print(&SHOWN);
-    let picture = target.join("bench-training.svg");
+    let picture = target.join(format!("bench-training-{budget}.svg"));
     std::fs::write(&picture, plot::plot(&scores, &SHOWN))?;
     println!("\nthe same as a picture: {}", picture.display());
     let mut failed = scores.failed();
@@ -103,11 +149,7 @@ async fn measure(target: &Path, cluster: &Cluster, budget: u64, worlds: u64) -> 
     if tally.received() != calls {
         failed.push("usage differs from what the models have received".to_owned());
     }
-    if failed.is_empty() {
-        println!("\nall gates passed");
-        return Ok(());
-    }
-    bail!("gates that failed:\n  {}", failed.join("\n  "))
+    Ok(failed)
 }
 
 /// Trains the prompts of a world with a workflow of its own.

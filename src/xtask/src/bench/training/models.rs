@@ -36,8 +36,9 @@ impl ModelServer {
         format!("http://{}/v1", self.address)
     }
 
-    pub(super) fn tally(&self) -> Tally {
-        self.simulator.tally()
+    /// What was received since the last time.
+    pub(super) fn take_tally(&self) -> Tally {
+        self.simulator.take_tally()
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use worlds::Family;
 
+use super::bootstrap::Estimate;
 use super::gates::Scores;
 
 /// Sizes in pixels: of the picture, and of what surrounds the plot.
@@ -15,11 +16,16 @@ const BOTTOM: f64 = 36.0;
 const STEP: f64 = 15.0;
 const GAP: f64 = 30.0;
 /// Of the optimizers, in their order; they differ in brightness, too.
-const COLORS: [&str; 6] = ["#9a9a9a", "#d98200", "#0072b2", "#cc3d6e", "#4a4a4a", "#00876a"];
+const COLORS: [&str; 11] = [
+    "#9a9a9a", "#c9b458", "#a07d3b", "#7b9ec9", "#8d6cab", "#d98200", "#0072b2", "#cc3d6e", "#4a4a4a",
+    "#00876a", "#5b3a29",
+];
+/// Between two names of the legend.
+const NAME: f64 = 124.0;
 
 /// A standalone SVG document.
 pub(super) fn plot(scores: &Scores, optimizers: &[&'static str]) -> String {
-    let shown = |family: Family| -> Vec<(usize, (f64, f64))> {
+    let shown = |family: Family| -> Vec<(usize, Estimate)> {
         let of = |(at, optimizer): (usize, &&'static str)| Some((at, scores.interval(family, optimizer)?));
         optimizers.iter().enumerate().filter_map(of).collect()
     };
@@ -31,9 +37,9 @@ pub(super) fn plot(scores: &Scores, optimizers: &[&'static str]) -> String {
             continue;
         }
         let start = x;
-        for (at, (mean, half)) in &points {
+        for (at, Estimate { mean, low, high }) in &points {
             let color = COLORS.get(*at).copied().unwrap_or("#000000");
-            let [low, high, middle] = [mean - half, mean + half, *mean].map(y);
+            let [low, high, middle] = [*low, *high, *mean].map(y);
             // Writing to a text never fails.
             let _ = write!(
                 body,
@@ -63,7 +69,7 @@ pub(super) fn plot(scores: &Scores, optimizers: &[&'static str]) -> String {
         );
     }
     for (at, optimizer) in (0_u32..).zip(optimizers) {
-        let x = LEFT + f64::from(at) * 100.0 + 8.0;
+        let x = LEFT + f64::from(at) * NAME + 8.0;
         let color = usize::try_from(at).ok().and_then(|at| COLORS.get(at)).copied().unwrap_or("#000000");
         let _ = write!(
             frame,
