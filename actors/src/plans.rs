@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dashmap::DashMap;
+use dashmap::{DashMap, DashSet};
 use engine::Plan;
 use kernel::Clock;
 use serde_json::{Map, Value};
-use store::{Store, StoreError, StoredVersion, StoredWorkflow, WorkflowRef};
+use store::{LiveVersions, Store, StoreError, StoredVersion, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
 
 /// How long another instance's change of a workflow may go unnoticed.
@@ -37,6 +37,38 @@ pub struct Runnable {
     pub workflow: Arc<StoredWorkflow>,
     /// Its live version, if it has one.
     pub version: Option<Arc<LoadedVersion>>,
+    /// Its canary, if it has one.
+    pub canary: Option<Canary>,
+}
+
+/// A version that a part of the new threads of a chat uses.
+#[derive(Clone)]
+pub struct Canary {
+    /// The version.
+    pub version: Arc<LoadedVersion>,
+    /// The share of new threads.
+    pub percent: i32,
+}
+
+impl Runnable {
+    /// The version of a thread that has started with this canary, if with any: the live one, once that is not the canary any more.
+    #[must_use]
+    pub fn version_of(&self, canary: Option<i32>) -> Option<Arc<LoadedVersion>> {
+        let is_it = |known: &&Canary| canary.is_some() && known.version.number == canary;
+        self.canary
+            .as_ref()
+            .filter(is_it)
+            .map(|known| Arc::clone(&known.version))
+            .or_else(|| self.version.clone())
+    }
+
+    /// Whether chats of the workflow use these versions.
+    fn uses(&self, versions: &LiveVersions) -> bool {
+        let number = |version: &Arc<LoadedVersion>| version.number;
+        let canary = self.canary.as_ref().map(|canary| (canary.version.number, canary.percent));
+        let wanted = versions.canary.zip(versions.percent).map(|(number, percent)| (Some(number), percent));
+        self.version.as_ref().and_then(number) == versions.live && canary == wanted
+    }
 }
 
 /// A version could not be made ready.
@@ -61,13 +93,41 @@ pub struct Plans {
     workflows: DashMap<Uuid, (Duration, Runnable)>,
     /// Counts what was forgotten: what was read before that is not kept.
     changes: AtomicU64,
+    /// Workflows that had a canary when they were read last.
+    canaries: DashSet<Uuid>,
+    /// Workflows whose change is being committed: what is read of them is not kept.
+    changing: DashMap<Uuid, usize>,
+}
+
+/// Held while a change of a workflow is committed that no request makes.
+pub(crate) struct Changing<'a> {
+    plans: &'a Plans,
+    workflow: Uuid,
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        if let Some(mut count) = self.plans.changing.get_mut(&self.workflow) {
+            *count = count.saturating_sub(1);
+        }
+        self.plans.changing.remove_if(&self.workflow, |_, count| *count == 0);
+        self.plans.forget(self.workflow);
+    }
 }
 
 impl Plans {
     /// Empty.
     #[must_use]
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, versions: DashMap::new(), workflows: DashMap::new(), changes: AtomicU64::new(0) }
+        Self {
+            store,
+            clock,
+            versions: DashMap::new(),
+            workflows: DashMap::new(),
+            changes: AtomicU64::new(0),
+            canaries: DashSet::new(),
+            changing: DashMap::new(),
+        }
     }
 
     /// A workflow with its live version, at most a second old.
@@ -78,7 +138,7 @@ impl Plans {
         let now = self.clock.monotonic();
         if let Some(entry) = self.workflows.get(&workflow) {
             let (read_at, runnable) = entry.value();
-            if now.saturating_sub(*read_at) < FRESH {
+            if now.saturating_sub(*read_at) < FRESH && !self.changing.contains_key(&workflow) {
                 return Ok(Some(runnable.clone()));
             }
         }
@@ -86,14 +146,8 @@ impl Plans {
         let Some(stored) = self.store.workflow(&WorkflowRef::Id(workflow), Uuid::nil()).await? else {
             return Ok(None);
         };
-        let version = match stored.live_version {
-            Some(number) => match self.store.version(workflow, number).await? {
-                Some(version) => Some(self.compiled(version)?),
-                None => None,
-            },
-            None => None,
-        };
-        let runnable = Runnable { workflow: Arc::new(stored), version };
+        let Some(versions) = self.store.live_versions(workflow).await? else { return Ok(None) };
+        let runnable = self.loaded(Arc::new(stored), versions).await?;
         if self.workflows.len() >= CAPACITY {
             self.workflows.clear();
         }
@@ -102,6 +156,66 @@ impl Plans {
             self.workflows.remove(&workflow);
         }
         Ok(Some(runnable))
+    }
+
+    /// A workflow that was read a moment ago, with the versions that chats use at this moment, whichever instance has changed that.
+    ///
+    /// # Errors
+    /// [`PlanError`] when they cannot be read or compiled.
+    pub(crate) async fn current(&self, known: Runnable) -> Result<Runnable, PlanError> {
+        let Some(versions) = self.store.live_versions(known.workflow.id).await? else { return Ok(known) };
+        if known.uses(&versions) {
+            return Ok(known);
+        }
+        self.workflows.remove(&known.workflow.id);
+        self.loaded(known.workflow, versions).await
+    }
+
+    async fn loaded(
+        &self,
+        workflow: Arc<StoredWorkflow>,
+        LiveVersions { live, canary, percent }: LiveVersions,
+    ) -> Result<Runnable, PlanError> {
+        let version = match live {
+            Some(number) => self.numbered(workflow.id, number).await?,
+            None => None,
+        };
+        let canary = match canary.zip(percent) {
+            Some((number, percent)) => {
+                self.canaries.insert(workflow.id);
+                match self.numbered(workflow.id, number).await {
+                    Ok(version) => version.map(|version| Canary { version, percent }),
+                    // The chat of the live version continues.
+                    Err(PlanError::Graph(version, problem)) => {
+                        tracing::error!(%version, problem, "a canary does not compile");
+                        None
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            None => {
+                self.canaries.remove(&workflow.id);
+                None
+            }
+        };
+        Ok(Runnable { workflow, version, canary })
+    }
+
+    async fn numbered(&self, workflow: Uuid, number: i32) -> Result<Option<Arc<LoadedVersion>>, PlanError> {
+        let version = self.store.version(workflow, number).await?;
+        version.map(|version| self.compiled(version)).transpose()
+    }
+
+    /// Whether a workflow had a canary when it was read last.
+    pub(crate) fn has_canary(&self, workflow: Uuid) -> bool {
+        self.canaries.contains(&workflow)
+    }
+
+    /// A change of a workflow is being committed that no request makes.
+    pub(crate) fn changing(&self, workflow: Uuid) -> Changing<'_> {
+        *self.changing.entry(workflow).or_insert(0) += 1;
+        self.workflows.remove(&workflow);
+        Changing { plans: self, workflow }
     }
 
     /// A version of a workflow of this workspace by its number, or its live one.

@@ -27,6 +27,7 @@ use crate::jobs::lease::LeaseRounds;
 use crate::jobs::maintenance::Maintenance;
 use crate::jobs::questions::QuestionRounds;
 use crate::jobs::retention::Retention;
+use crate::jobs::rollouts::RolloutRounds;
 use crate::jobs::usage::Usage;
 use crate::kinds::Actors;
 use crate::kinds::action::Actions;
@@ -46,7 +47,7 @@ use crate::run::quota::Quota;
 use crate::run::recover::Recovery;
 use crate::run::start::Starts;
 use crate::run::sweeper::Sweeper;
-use crate::run::{FileRoom, ImageLinks, Reads, RunPorts, SharedPorts, Wakeups};
+use crate::run::{FileRoom, ImageLinks, Reads, RolloutSignals, RunPorts, SharedPorts, Wakeups};
 use crate::runtime::{ArbiterPool, Guardian, Health};
 use crate::streams::{ForeignStreams, Topics};
 use crate::triggers::CronRounds;
@@ -168,6 +169,7 @@ impl System {
             in_flight,
             writer: instance,
             wakeups: Wakeups::default(),
+            rollouts: RolloutSignals::default(),
             others: Arc::new(AtomicBool::new(store.has_others(lease).await?)),
             recovering: Arc::new(Semaphore::new(RECOVERING)),
             refilling: Arc::new(Semaphore::new(REFILLING)),
@@ -361,6 +363,7 @@ impl System {
         jobs::start(guardian, clock, lease_rounds);
         jobs::start(guardian, clock, foreign_streams);
         jobs::start(guardian, clock, usage);
+        jobs::start(guardian, clock, RolloutRounds::new(self.trainings()));
         jobs::start(guardian, clock, Maintenance { retention: self.retention.clone(), sweeper });
     }
 }

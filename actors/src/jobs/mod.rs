@@ -7,6 +7,7 @@ pub(crate) mod lease;
 pub(crate) mod maintenance;
 pub(crate) mod questions;
 pub(crate) mod retention;
+pub(crate) mod rollouts;
 mod run_queue;
 mod streams;
 pub(crate) mod usage;

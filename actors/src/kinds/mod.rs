@@ -60,7 +60,7 @@ const WORKFLOW: KindRow = KindRow {
 /// that says so.
 const TRAINING: KindRow = KindRow {
     name: "training",
-    triggers: &["training", "evaluation"],
+    triggers: &["training", "evaluation", "gate"],
     drain: Some(Duration::from_secs(6)),
     tells_attempts: false,
     repeatable: false,

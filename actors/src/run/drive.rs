@@ -137,7 +137,14 @@ impl<K: Kind> Driver<K> {
     /// Stores the run's end.
     async fn end(&self, writer: &RunWriter<K::Events>, outcome: Outcome) -> Driven {
         let end = writer.with(|events| K::ended(events, outcome));
+        self.store_end(writer, end).await
+    }
+
+    async fn store_end(&self, writer: &RunWriter<K::Events>, end: End) -> Driven {
         let written = writer.end(end, self.run.placed).await;
+        if written.is_ok() {
+            self.kind.stored_end(&self.run, &self.ports);
+        }
         self.settled(writer, written, Driven::Ended).await
     }
 
@@ -148,8 +155,7 @@ impl<K: Kind> Driver<K> {
         match kind.parks(run, waits, writer, ports).await {
             Parking::Queue => {}
             Parking::End(end) => {
-                let written = writer.end(end, run.placed).await;
-                return self.settled(writer, written, Driven::Ended).await;
+                return self.store_end(writer, end).await;
             }
         }
         let row = QueueRow { run_id: run.id, workflow_id: run.workflow, turn: false, due_at };

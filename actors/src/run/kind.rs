@@ -143,6 +143,9 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     /// A run has gone into the queue.
     async fn parked(&self, _run: &Run<Self>, _ports: &RunPorts) {}
 
+    /// The end of a run is stored.
+    fn stored_end(&self, _run: &Run<Self>, _ports: &RunPorts) {}
+
     /// A client wants a run paused; it may execute elsewhere, or be of another kind.
     fn pause(&self, _run: Uuid) {}
 

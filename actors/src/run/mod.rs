@@ -25,6 +25,7 @@ pub(crate) mod quota;
 mod reads;
 pub(crate) mod recover;
 pub(crate) mod refill;
+mod rollout;
 mod search;
 pub(crate) mod start;
 mod stored_options;
@@ -60,6 +61,7 @@ pub(crate) use event_writer::{EventWriter, Urgency};
 pub(crate) use frames::Frames;
 pub(crate) use journal::read_journal;
 pub(crate) use reads::Reads;
+pub(crate) use rollout::RolloutSignals;
 pub(crate) use wakeups::Wakeups;
 pub(crate) use writer::{End, RunWriter};
 
@@ -139,6 +141,8 @@ pub(crate) struct SharedPorts {
     pub(crate) writer: Uuid,
     /// What wakes runs that wait.
     pub(crate) wakeups: Wakeups,
+    /// What wakes the checks of gates and canaries.
+    pub(crate) rollouts: RolloutSignals,
     /// What the models of chats have used.
     pub(crate) budgets: Budgets,
     /// Whether there are other instances.

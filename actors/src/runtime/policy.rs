@@ -29,6 +29,8 @@ pub enum ActorKind {
     Triggers,
     /// Measures what workspaces keep.
     Usage,
+    /// Starts evaluations of gates and judges canaries.
+    Rollouts,
     /// Polls events of streams that other instances write.
     Streams,
 }
@@ -86,6 +88,7 @@ impl ActorKind {
             | Self::Mail
             | Self::Outbox
             | Self::Triggers
+            | Self::Rollouts
             | Self::Streams => RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE },
         }
     }
@@ -105,6 +108,7 @@ impl ActorKind {
             Self::Outbox => "outbox",
             Self::Triggers => "triggers",
             Self::Usage => "usage",
+            Self::Rollouts => "rollouts",
             Self::Streams => "streams",
         }
     }

@@ -26,6 +26,7 @@ mod budget_days;
 mod budgets;
 mod busy_actions;
 mod busy_thread;
+mod canary;
 mod changes;
 mod chat_bad_input;
 mod chat_retention;

@@ -378,3 +378,28 @@ async fn the_data_of_visitors_is_for_admins() {
     assert_eq!(all().await, ["200"; 5]);
     t.assert_no_rows("thread_items").await;
 }
+
+#[tokio::test]
+async fn how_versions_become_live_is_for_publishers() {
+    let (t, _mail, bob, path) = service("editor").await;
+    let workflow = t.workflow().graph(graphs::reply("one")).create().await;
+    let at = format!("/api/workflows/{}", workflow.id);
+    let second = json!({"graph": graphs::reply("two")});
+    let as_bob = t.bearer(&bob);
+    assert_eq!(as_bob.post(&format!("{at}/versions"), &second).await.status, 201);
+    let canary = json!({"canary": {"version": 2, "percent": 5}});
+    let all = async || {
+        [
+            as_bob.get(&format!("{at}/rollout")).await.refusal(),
+            as_bob.json("PUT", &format!("{at}/rollout"), &canary).await.refusal(),
+            as_bob.post(&format!("{at}/rollout/promote"), &json!({})).await.refusal(),
+            as_bob.post(&format!("{at}/versions/1/live"), &json!({"force": true})).await.refusal(),
+        ]
+    };
+    let refused = "403 auth.missing_scope";
+    assert_eq!(all().await, ["200", refused, refused, refused]);
+    assert_eq!(t.root().json("PATCH", &path, &json!({"role": "admin"})).await.status, 200);
+    assert_eq!(all().await, ["200"; 4]);
+    let denied = "SELECT count(*) FROM audit_log WHERE action = 'auth.denied' AND outcome = 'denied'";
+    assert_eq!(t.scalar(denied).await, "3");
+}

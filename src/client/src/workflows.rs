@@ -1,11 +1,11 @@
 //! Workflows and their versions.
 
 use wire::operation::Operation;
-use wire::operations::{nodes, workflows};
+use wire::operations::{nodes, rollouts, workflows};
 use wire::{
     CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, NodeTypeRecord, PublicWorkflow,
-    PublishRequest, Published, SavedVersion, UpdateWorkflow, VersionDiff, VersionRecord, VersionSummary,
-    WorkflowRecord,
+    PublishRequest, Published, PutRollout, Rollout, SavedVersion, SetLive, UpdateWorkflow, VersionDiff,
+    VersionRecord, VersionSummary, WorkflowRecord,
 };
 
 use crate::{Client, ClientError};
@@ -137,13 +137,43 @@ impl Client {
         self.change(&workflows::PUBLISH, &[workflow], Some(request)).await?.ok()
     }
 
-    /// `POST /api/workflows/{ref}/versions/{number}/live`: makes a version live.
+    /// `GET /api/workflows/{ref}/rollout`: how versions become live.
     ///
     /// # Errors
     /// See above.
-    pub async fn set_live(&self, workflow: &str, number: i32) -> Result<WorkflowRecord, ClientError> {
+    pub async fn rollout(&self, workflow: &str) -> Result<Rollout, ClientError> {
+        self.read(&rollouts::READ, &[workflow], &[]).await?.ok()
+    }
+
+    /// `PUT /api/workflows/{ref}/rollout`: sets the gate and the canary; what is absent is removed.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn put_rollout(&self, workflow: &str, rollout: &PutRollout) -> Result<Rollout, ClientError> {
+        self.change(&rollouts::PUT, &[workflow], Some(rollout)).await?.ok()
+    }
+
+    /// `POST /api/workflows/{ref}/rollout/promote`: makes the canary live.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn promote_canary(&self, workflow: &str) -> Result<Rollout, ClientError> {
+        self.change(&rollouts::PROMOTE, &[workflow], None::<&()>).await?.ok()
+    }
+
+    /// `POST /api/workflows/{ref}/versions/{number}/live`: makes a version live. `force`: also one that has failed its gate.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn set_live(
+        &self,
+        workflow: &str,
+        number: i32,
+        force: bool,
+    ) -> Result<WorkflowRecord, ClientError> {
+        let body = force.then_some(SetLive { force: Some(true) });
         let number = number.to_string();
-        self.change(&workflows::SET_LIVE, &[workflow, &number], None::<&()>).await?.ok()
+        self.change(&workflows::SET_LIVE, &[workflow, &number], body.as_ref()).await?.ok()
     }
 
     /// `POST /api/workflows/{ref}/publish/revoke`: closes the chat again.

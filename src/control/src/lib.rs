@@ -7,6 +7,7 @@ pub mod handle;
 pub mod members;
 mod refusal;
 mod rights;
+pub mod rollouts;
 pub mod sign_in;
 pub mod slug;
 pub mod tokens;

@@ -2,7 +2,7 @@
 
 use store::{AuditEntry, AuditTarget, Changes, NewWorkflow, Publication, StoreError, StoredWorkflow};
 use uuid::Uuid;
-use wire::{AuditAction, CreateWorkflow, ErrorCode};
+use wire::{AuditAction, CreateWorkflow, ErrorCode, GateStatus};
 
 use crate::{Decision, Refusal, Requester, handle};
 
@@ -55,7 +55,7 @@ pub async fn create(
 /// private until now.
 ///
 /// # Errors
-/// [`ErrorCode::WorkflowArchived`].
+/// [`ErrorCode::WorkflowArchived`], [`ErrorCode::VersionGateFailed`] if no version has passed the gate yet.
 pub async fn publish(
     changes: &mut Changes,
     by: Requester<'_>,
@@ -63,6 +63,14 @@ pub async fn publish(
     require_login: Option<bool>,
     author: Option<&str>,
 ) -> Decision<(StoredWorkflow, bool)> {
+    if !workflow.is_public
+        && changes.live_version(workflow.id).await?.is_none()
+        && (workflow.latest_version.is_some()
+            || changes.rollout(workflow.id).await?.is_some_and(|it| it.gate.is_some()))
+    {
+        let message = "No version of the workflow has passed its gate; none is live.";
+        return Err(Refusal::new(ErrorCode::VersionGateFailed).with_message(message));
+    }
     let (published, publication) = changes.publish_workflow(workflow.id, require_login, author).await?;
     if publication != Publication::Same {
         changes.audit(&entry(by, AuditAction::WorkflowPublished, workflow)).await?;
@@ -86,20 +94,42 @@ pub async fn unpublish(
     Ok(private)
 }
 
-/// Makes a numbered version live, also an older one: a rollback.
+/// Refuses a version that has failed its gate unless `force` is given.
+pub(crate) async fn check_gate_of(
+    changes: &mut Changes,
+    workflow: &StoredWorkflow,
+    number: i32,
+    force: bool,
+) -> Decision<()> {
+    let gate = changes.version_gate(workflow.id, number).await?;
+    match gate.filter(|gate| gate.status == GateStatus::Failed && !force) {
+        Some(gate) => {
+            let why = gate.error.unwrap_or_default();
+            let message = format!("Version {number} has failed its gate: {why}.");
+            Err(Refusal::new(ErrorCode::VersionGateFailed).with_message(message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Makes a numbered version live, also an older one: a rollback. `force`: also one that has failed its gate.
 ///
 /// # Errors
-/// [`ErrorCode::VersionNotFound`], [`ErrorCode::WorkflowArchived`].
+/// [`ErrorCode::VersionNotFound`], [`ErrorCode::VersionGateFailed`], [`ErrorCode::WorkflowArchived`].
 pub async fn set_live(
     changes: &mut Changes,
     by: Requester<'_>,
     workflow: &StoredWorkflow,
     number: i32,
+    force: bool,
 ) -> Decision<StoredWorkflow> {
+    check_gate_of(changes, workflow, number, force).await?;
     let before = changes.set_live_version(workflow.id, number).await?;
     let before = before.ok_or_else(|| Refusal::new(ErrorCode::VersionNotFound))?;
-    if before != number {
-        let reason = Some(format!("from version {before} to {number}"));
+    if before != Some(number) {
+        let before = before.map_or_else(|| "none".to_owned(), |before| before.to_string());
+        let forced = if force { ", forced" } else { "" };
+        let reason = Some(format!("from version {before} to {number}{forced}"));
         let entry = entry(by, AuditAction::WorkflowLiveVersionSet, workflow);
         changes.audit(&AuditEntry { reason, ..entry }).await?;
     }
@@ -126,7 +156,7 @@ pub async fn archive(
     Ok(archived)
 }
 
-fn entry(by: Requester<'_>, action: AuditAction, workflow: &StoredWorkflow) -> AuditEntry {
+pub(crate) fn entry(by: Requester<'_>, action: AuditAction, workflow: &StoredWorkflow) -> AuditEntry {
     let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
     by.audit(action, target, Some(workflow.workspace_id), None)
 }

@@ -76,6 +76,7 @@ diesel::table! {
         erased_at -> Nullable<Timestamptz>,
         status_reason -> Nullable<Text>,
         image_domains -> Nullable<Text>,
+        canary_version -> Nullable<Int4>,
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod calibration;
 pub mod calls;
+mod canary;
 mod case;
 mod compare;
 mod dataset;
@@ -30,6 +31,7 @@ mod stored;
 mod warning;
 
 pub use calibration::{RECORDED, calibration_places, calibrations};
+pub use canary::{CanaryRecord, CanaryVerdict, Share, fisher, judge_canary, uses_canary};
 pub use case::{Case, LARGEST as LARGEST_CASE, is_erased, read_stored_case};
 pub use compare::{Comparison, Race, WeightedScore, interval, kfold, race};
 pub use dataset::{read_cases, read_csv, read_lines};

@@ -61,6 +61,9 @@ audit_actions! {
     WorkflowPublished, "workflow.published", "A workflow was published as a chat, or the login that its chat requires was changed.";
     WorkflowUnpublished, "workflow.unpublished", "A workflow's chat was unpublished.";
     WorkflowLiveVersionSet, "workflow.live_version_set", "A version of a workflow was made live.";
+    WorkflowRolloutSet, "workflow.rollout_set", "The gate or the canary of a workflow was set or removed.";
+    WorkflowCanaryRolledBack, "workflow.canary_rolled_back", "The service ended a canary that was worse than the live version.";
+    WorkflowCanaryPromoted, "workflow.canary_promoted", "A canary became live, by itself or by a publisher.";
     WorkflowArchived, "workflow.archived", "A workflow was archived.";
     TriggerCronSet, "trigger.cron_set", "A workflow's schedule was created or changed.";
     TriggerCronRemoved, "trigger.cron_removed", "A workflow's schedule was removed.";

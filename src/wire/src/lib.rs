@@ -19,6 +19,7 @@ mod near;
 mod node;
 pub mod operation;
 pub mod operations;
+mod rollout;
 mod run;
 #[cfg(feature = "schema")]
 mod schema;
@@ -47,6 +48,7 @@ pub use health::*;
 pub use index::*;
 pub use near::*;
 pub use node::*;
+pub use rollout::*;
 pub use run::*;
 pub use scope::Scope;
 pub use sign_in::*;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{ChatSettings, FieldError, PublicChat, Readiness, Timestamp, UpdateChatSettings};
+use crate::{ChatSettings, FieldError, PublicChat, Readiness, Timestamp, UpdateChatSettings, VersionGate};
 
 /// `POST /api/workflows`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ pub struct PromoteCheckpoint {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SetLive {
-    /// Also a version that did not pass a gate.
+    /// Also a version that has failed its gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
 }
@@ -225,6 +225,9 @@ pub struct VersionRecord {
     pub created_by: Option<String>,
     /// When.
     pub created_at: Timestamp,
+    /// What the gate has decided; absent for a version without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<VersionGate>,
 }
 
 /// Answer to saving a version.
@@ -264,7 +267,7 @@ pub struct Checked {
 }
 
 /// A version in a list: everything that is small. The whole is read by its number.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionSummary {
     /// UUIDv7.
@@ -283,6 +286,9 @@ pub struct VersionSummary {
     pub created_by: Option<String>,
     /// When.
     pub created_at: Timestamp,
+    /// What the gate has decided; absent for a version without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<VersionGate>,
 }
 
 /// A part of a list.

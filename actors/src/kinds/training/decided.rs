@@ -1,5 +1,6 @@
 //! What is decided before the first call of a run, and stored with its start.
 
+use super::gate::GATE;
 use super::rescore::OriginResults;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -31,7 +32,17 @@ pub(super) struct Decided {
     /// `resume` of the request.
     #[serde(default)]
     pub(super) resumed_from: Option<Value>,
+    /// Whether a gate has started it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_gate: bool,
     /// Results of another run that are judged again; nothing is executed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) origin: Option<OriginResults>,
+}
+
+impl Decided {
+    /// What has started the run, as its row has it.
+    pub(super) const fn trigger(&self) -> &'static str {
+        if self.is_gate { GATE } else { self.kind.as_str() }
+    }
 }

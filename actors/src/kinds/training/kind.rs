@@ -16,6 +16,7 @@ use wire::{ErrorCode, RunProblem, TrainingEvent, TrainingKind, TrainingStarted};
 
 use super::decided::Decided;
 use super::events::TrainingEvents;
+use super::gate::GATE;
 use super::halt::{Interruption, Pauses};
 use super::session::StoredStart;
 use super::slots::{Slot, Slots};
@@ -205,6 +206,12 @@ impl Kind for TrainingRuns {
             Err(error) => {
                 tracing::warn!(run = %run.id, %error, "failed to check a pause; retrying within the hour")
             }
+        }
+    }
+
+    fn stored_end(&self, run: &Run<Self>, ports: &RunPorts) {
+        if run.trigger == GATE {
+            ports.rollouts.gates();
         }
     }
 

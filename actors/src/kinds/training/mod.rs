@@ -6,6 +6,7 @@ mod cases;
 mod datasets;
 mod decided;
 mod events;
+mod gate;
 mod halt;
 mod kind;
 mod lab;

@@ -311,6 +311,7 @@ fn decide(
         judge_model,
         warnings: warnings.into_iter().map(notice).collect(),
         resumed_from: wanted.request.pointer("/optimizer/resume").cloned().filter(|it| !it.is_null()),
+        is_gate: false,
         origin: None,
     }
 }

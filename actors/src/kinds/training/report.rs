@@ -38,7 +38,9 @@ impl Trainings {
         let mut warnings = decided.as_ref().map(|decided| decided.warnings.clone()).unwrap_or_default();
         warnings.extend(more_warnings);
         let output = stored.output.as_deref().and_then(|output| stored_json(output).ok());
-        let of_kind = |kind: TrainingKind| output.clone().filter(|_| stored.trigger == kind.as_str());
+        let of_kind = |kind: TrainingKind| {
+            output.clone().filter(|_| TrainingKind::from_name(&stored.trigger) == Some(kind))
+        };
         let result = of_kind(TrainingKind::Training).and_then(read::<TrainingResult>);
         let evaluation = of_kind(TrainingKind::Evaluation).and_then(read::<EvaluationResult>);
         let trainable = decided.as_ref().map(|decided| decided.trainable.as_slice()).unwrap_or_default();

@@ -157,6 +157,7 @@ impl Trainings {
                 judge_model: Map::new(),
                 warnings: Vec::new(),
                 resumed_from: None,
+                is_gate: false,
                 origin: Some(results),
             },
             dataset: None,

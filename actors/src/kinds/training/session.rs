@@ -165,7 +165,7 @@ impl Session {
             run: of.run.to_string(),
             workflow: of.workflow.to_string(),
             accepted_at: of.accepted_at,
-            trigger: decided.kind.as_str(),
+            trigger: decided.trigger(),
             inputs,
             mocks: workload.mocks.take(),
             may_send: workload.may_send,

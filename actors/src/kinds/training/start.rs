@@ -44,7 +44,7 @@ pub(super) fn rows(
     } = prepared;
     // Cases that the request has brought are a dataset of the run's own.
     let (dataset_id, dataset_version) = dataset.unwrap_or((id, 1));
-    let kind = decided.kind;
+    let trigger = decided.trigger();
     let inputs = Value::Object(inputs);
     let batch = Batch {
         runs: vec![RunRow {
@@ -52,7 +52,7 @@ pub(super) fn rows(
             workspace_id: workspace,
             workflow_id: version.workflow,
             version_id: version.id,
-            trigger: kind.as_str(),
+            trigger,
             thread_id: None,
             stream_id: Some(id),
             inputs: inputs.to_string(),
@@ -89,7 +89,7 @@ pub(super) fn rows(
         workflow: version.workflow,
         version: Some(Arc::clone(&version)),
         inputs,
-        trigger: kind.as_str().into(),
+        trigger: trigger.into(),
         placed: false,
         parked: 0,
         progress: Progress::New { next_seq: 1 },

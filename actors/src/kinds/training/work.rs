@@ -15,6 +15,7 @@ use training::{Evaluated, evaluate};
 use wire::{ErrorCode, TrainingEvent};
 
 use super::events::TrainingEvents;
+use super::gate::settle;
 use super::halt::{Halt, Interruption, Pauses};
 use super::lab::ActorLab;
 use super::reserve::Kept;
@@ -183,6 +184,7 @@ async fn carry_out(session: Session, marks: BTreeSet<String>, halt: Halt) -> End
             Ok(evaluated) => {
                 let result = of_evaluation(&session, &evaluated);
                 let is_cancelled = evaluated.stop_reason == Some(StopReason::Cancelled);
+                settle(&session, &evaluated).await;
                 let Evaluated { summary, .. } = evaluated;
                 if summary.n_cases > 0 {
                     lab.progress.lock().best(summary.score);

@@ -210,6 +210,12 @@ impl Kind for Turns {
         Parking::Queue
     }
 
+    fn stored_end(&self, run: &TurnOf, ports: &RunPorts) {
+        if ports.plans.has_canary(run.workflow) {
+            ports.rollouts.canary(run.workflow);
+        }
+    }
+
     fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
         ending::ended(events, outcome)
     }

@@ -177,6 +177,7 @@ impl Instance {
 
     pub(crate) fn turn(&self, target: Target, text: &str) -> NewTurn {
         NewTurn {
+            canary: None,
             busy: wire::BusyThread::Enqueue,
             workspace: self.workspace,
             workflow: self.workflow,

@@ -93,6 +93,14 @@ impl Things {
                 .await;
             }
         }
+        if path.ends_with("/rollout/promote") {
+            let at = format!("/api/workflows/{}", workflow.id);
+            let second = json!({"graph": integration_tests::graphs::reply("two")});
+            assert_eq!(t.root().post(&format!("{at}/versions"), &second).await.status, 201);
+            let canary = json!({"canary": {"version": 2, "percent": 5}}).to_string();
+            let content = [("content-type", "application/json")];
+            assert_eq!(t.root().send("PUT", &format!("{at}/rollout"), &content, &canary).await.status, 200);
+        }
         let mut dataset = json!("");
         if path.contains("/datasets/") || path.ends_with("/case") {
             let asked = json!({"name": "kept", "cases": [{"inputs": {}}]});

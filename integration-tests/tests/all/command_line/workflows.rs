@@ -262,6 +262,31 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
         "Version 2 of desk is live.\n"
     );
 
+    assert_eq!(terminal.does(&["workflow", "live", "desk", "1"]).await, "Version 1 of desk is live.\n");
+    let set =
+        ["workflow", "rollout", "set", "desk", "--canary", "2", "--percent", "10", "--promote-after", "9"];
+    let set = terminal.does(&set).await;
+    assert!(
+        set.starts_with("live       version 1\ngate       none\ncanary     version 2, 10 % of new threads\n"),
+        "{set}"
+    );
+    let shown = json_of(&terminal.does(&["workflow", "rollout", "show", "desk", "--output", "json"]).await);
+    assert_eq!(
+        (&shown["canary"]["promote_after_turns"], &shown["counts"]["live"]["turns"]),
+        (&json!(9), &json!(0))
+    );
+    let promoted = terminal.does(&["workflow", "rollout", "promote", "desk"]).await;
+    assert!(
+        promoted.contains("live       version 2\n") && promoted.contains("version 2 was promoted"),
+        "{promoted}"
+    );
+    let gate = terminal.file("gate.json", json!({"dataset": "none", "evaluators": [], "threshold": 1}));
+    let refused = terminal.run(&["workflow", "rollout", "set", "desk", "--gate", &gate]).await;
+    assert!(refused.status != Some(0) && refused.err.contains("none"), "{}", refused.err);
+    let wrong = terminal.file("wrong.json", json!({"x": 1}));
+    let refused = terminal.run(&["workflow", "rollout", "set", "desk", "--gate", &wrong]).await;
+    assert!(refused.err.contains("does not hold a gate"), "{}", refused.err);
+
     assert_eq!(terminal.does(&["workflow", "archive", "desk"]).await, "Archived workflow desk\n");
     let refused = terminal.run(&["workflow", "rename", "desk", "Other"]).await;
     assert!(refused.err.contains("workflow.archived"), "{}", refused.err);

@@ -8,6 +8,7 @@ mod evaluations;
 mod faults;
 mod fewshot;
 mod functions;
+mod gates;
 mod instances;
 mod judge;
 mod kills;

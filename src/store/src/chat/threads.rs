@@ -33,6 +33,8 @@ pub struct StoredThread {
     pub image_domains: Option<Vec<String>>,
     /// When it was begun.
     pub created_at: DateTime<Utc>,
+    /// The canary that it uses for as long as that version is the canary.
+    pub canary: Option<i32>,
 }
 
 /// An item of a thread.
@@ -146,20 +148,22 @@ struct Row {
     status_reason: Option<String>,
     image_domains: Option<String>,
     created_at: DateTime<Utc>,
+    canary_version: Option<i32>,
 }
 
 impl TryFrom<Row> for StoredThread {
     type Error = StoreError;
 
     fn try_from(row: Row) -> Result<Self, StoreError> {
-        let Row { id, workflow_id, owner_kind, owner_id, title, created_at, .. } = row;
+        let Row { id, workflow_id, owner_kind, owner_id, title, created_at, canary_version: canary, .. } =
+            row;
         let owner_kind = OwnerKind::read(&owner_kind)?;
         let status = ThreadStatus::read(&row.status, row.status_reason)
             .ok_or_else(|| StoreError::Corrupt(format!("status {} of a thread", row.status)))?;
         let hosts = |hosts: String| serde_json::from_str(&hosts).map_err(|e| corrupt("image domains", e));
         let image_domains = row.image_domains.map(hosts).transpose()?;
         let id = ThreadId(id);
-        Ok(Self { id, workflow_id, owner_kind, owner_id, title, status, image_domains, created_at })
+        Ok(Self { id, workflow_id, owner_kind, owner_id, title, status, image_domains, created_at, canary })
     }
 }
 

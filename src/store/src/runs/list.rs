@@ -192,7 +192,7 @@ impl Page<'_> {
                      AND NOT EXISTS (SELECT FROM question_items i JOIN thread_cuts c ON c.thread_id = i.thread_id
                          AND i.item_id > c.behind AND i.item_id < c.id
                          WHERE (i.run_id, i.node, i.visit, i.attempt) = (q.run_id, q.node, q.visit, q.attempt))) AS waits) q
-             WHERE ($5::text[] = '{{}}' OR r.status = ANY($5)) AND ($6::text[] = '{{}}' AND r.trigger NOT IN ('training', 'evaluation') OR r.trigger = ANY($6))
+             WHERE ($5::text[] = '{{}}' OR r.status = ANY($5)) AND ($6::text[] = '{{}}' AND r.trigger NOT IN ('training', 'evaluation', 'gate') OR r.trigger = ANY($6))
                  AND ($7::uuid IS NULL OR r.workflow_id = $7) AND ($8::bool IS NULL OR q.waits = $8)
              ORDER BY r.id DESC LIMIT $11"
         ))

@@ -87,7 +87,7 @@ impl Store {
         let now = self.now();
         taken!(self, |connection| {
             let due: Vec<Queued> = diesel::sql_query(
-                "SELECT q.run_id, CASE WHEN r.thread_id IS NULL AND r.trigger NOT IN ('training', 'evaluation')
+                "SELECT q.run_id, CASE WHEN r.thread_id IS NULL AND r.trigger NOT IN ('training', 'evaluation', 'gate')
                      THEN w.max_concurrent_runs END AS most
                  FROM run_queue q JOIN runs r ON r.id = q.run_id LEFT JOIN workflows w ON w.id = q.workflow_id
                  WHERE NOT q.turn AND q.due_at <= $1 ORDER BY q.due_at LIMIT $2 FOR UPDATE OF q SKIP LOCKED",

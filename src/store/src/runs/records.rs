@@ -72,7 +72,7 @@ pub struct RunFilter {
 }
 
 /// What starts trainings and evaluations, which have a list of their own.
-const TRAININGS: [&str; 2] = ["training", "evaluation"];
+const TRAININGS: [&str; 3] = ["training", "evaluation", "gate"];
 
 /// A run that recovery found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,7 +34,7 @@ struct Table {
 /// About what a row takes beside its values: its head, small columns, and its places in indexes.
 const ROW: i64 = 150;
 
-const TABLES: [Table; 22] = [
+const TABLES: [Table; 25] = [
     Table {
         name: "runs",
         joins: "",
@@ -138,6 +138,9 @@ const TABLES: [Table; 22] = [
         workspace: "t.workspace_id",
         values: &["runnable_config", "metrics", "metadata"],
     },
+    Table { name: "rollouts", joins: "", workspace: "t.workspace_id", values: &["gate", "last_canary"] },
+    Table { name: "version_gates", joins: "", workspace: "t.workspace_id", values: &["error"] },
+    Table { name: "gate_evaluations", joins: "", workspace: "t.workspace_id", values: &["request", "error"] },
     Table { name: "dataset_cases", joins: "", workspace: "t.workspace_id", values: &["content"] },
     Table {
         name: "search_chunks",

@@ -54,7 +54,7 @@ pub struct StoredWorkflow {
     pub chat: ChatSettings,
     /// The newest version.
     pub latest_version: Option<i32>,
-    /// The version that chats, triggers and sub-workflows run.
+    /// The version that chats, triggers and sub-workflows run; `None` also if no version has passed the gate.
     pub live_version: Option<i32>,
     /// When it was archived.
     pub archived_at: Option<DateTime<Utc>>,
@@ -121,7 +121,8 @@ impl TryFrom<Row> for StoredWorkflow {
             published_by: row.published_by,
             chat: serde_json::from_value(row.chat).map_err(|e| corrupt("chat settings", e))?,
             latest_version: row.latest_version,
-            live_version: row.live_version.or(row.latest_version),
+            // 0: none of its versions has passed the gate.
+            live_version: row.live_version.or(row.latest_version).filter(|live| *live > 0),
             archived_at: row.archived_at,
             created_at: row.created_at,
             updated_at: row.updated_at,

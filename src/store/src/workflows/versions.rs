@@ -1,7 +1,7 @@
 //! Frozen versions of workflows.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel::dsl::{exists, not};
+use diesel::dsl::not;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Timestamptz};
 use diesel_async::RunQueryDsl;
@@ -132,9 +132,9 @@ impl Changes {
         let now = self.store.now();
         let connection = &mut *self.connection;
         // The workflow's row orders those who save at the same time, so numbers have no gaps.
-        let (latest, archived_at): (Option<i32>, Option<DateTime<Utc>>) = workflows::table
+        let (latest, live, archived_at): (Option<i32>, Option<i32>, Option<DateTime<Utc>>) = workflows::table
             .find(new.workflow_id)
-            .select((workflows::latest_version, workflows::archived_at))
+            .select((workflows::latest_version, workflows::live_version, workflows::archived_at))
             .for_update()
             .first(connection)
             .await?;
@@ -156,11 +156,11 @@ impl Changes {
         let workflow = new.workflow_id;
         self.touch(workflow);
         let version = self.insert_version(new, Some(number), now).await?;
+        let live = self.live_after_saving(workflow, number, (latest, live)).await?;
         diesel::update(workflows::table.find(workflow))
             .set((
                 workflows::latest_version.eq(number),
-                // What is newer than a version that was set by hand becomes live.
-                workflows::live_version.eq(None::<i32>),
+                workflows::live_version.eq(live),
                 workflows::updated_at.eq(now),
             ))
             .execute(&mut *self.connection)
@@ -228,37 +228,6 @@ impl Changes {
             return same.try_into();
         }
         self.insert_version(new, None, now).await
-    }
-
-    /// Makes a numbered version live; returns the version that was live before. `None` if the workflow has no such version.
-    ///
-    /// # Errors
-    /// [`StoreError::Archived`] when the workflow is.
-    pub async fn set_live_version(&mut self, workflow: Uuid, number: i32) -> Result<Option<i32>, StoreError> {
-        let connection = &mut *self.connection;
-        let (latest, live, archived_at): (Option<i32>, Option<i32>, Option<DateTime<Utc>>) = workflows::table
-            .find(workflow)
-            .select((workflows::latest_version, workflows::live_version, workflows::archived_at))
-            .for_update()
-            .first(connection)
-            .await?;
-        if archived_at.is_some() {
-            return Err(StoreError::Archived);
-        }
-        let there = workflow_versions::table
-            .filter(workflow_versions::workflow_id.eq(workflow))
-            .filter(workflow_versions::number.eq(number));
-        let there: bool = diesel::select(exists(there)).get_result(connection).await?;
-        let Some(before) = live.or(latest).filter(|_| there) else { return Ok(None) };
-        diesel::update(workflows::table.find(workflow))
-            .set((
-                workflows::live_version.eq(Some(number).filter(|number| Some(*number) != latest)),
-                workflows::updated_at.eq(self.store.now()),
-            ))
-            .execute(connection)
-            .await?;
-        self.touch(workflow);
-        Ok(Some(before))
     }
 }
 

@@ -20,6 +20,7 @@ mod partitions;
 mod plan;
 mod pool;
 mod retention;
+mod rollouts;
 mod run_queue;
 mod schema;
 mod search;

@@ -14,13 +14,15 @@ const SCHEMA: [&str; 5] = [
 ];
 
 /// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
-const WITHOUT_DSL: [&str; 20] = [
+const WITHOUT_DSL: [&str; 23] = [
     "blob_uses",
     "chat_usage",
     "erasures",
     "feedback_turns",
+    "gate_evaluations",
     "interrupted_attempts",
     "item_feedback",
+    "rollouts",
     "run_places",
     "run_queue",
     "run_signals",
@@ -34,6 +36,7 @@ const WITHOUT_DSL: [&str; 20] = [
     "training_counters",
     "upload_chunks",
     "upload_days",
+    "version_gates",
     "workspace_usage",
 ];
 

@@ -134,6 +134,7 @@ impl Turn {
                 owner_kind: store::OwnerKind::Visitor,
                 owner_id: Some("v1".to_owned()),
                 title: Some("Hi".to_owned()),
+                canary_version: None,
                 created_at: self.now,
             }],
             items: vec![self.item(0, &user_message("Hi"))],

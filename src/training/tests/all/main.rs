@@ -10,6 +10,7 @@
 
 mod asking;
 mod calls;
+mod canary;
 mod cases;
 mod evaluators;
 mod fewshot;

@@ -498,6 +498,12 @@ error_codes! {
         "Version not found.",
         "The workflow exists, but has no version with this number.",
         "`latest_version` of the workflow names the newest; numbers count from 1.";
+    VersionGateFailed, "version.gate_failed", 409, false,
+        "The version has not passed its gate.",
+        "A version that has failed its gate is made live or a canary without `force`, or a workflow is published of which no \
+         version is live.",
+        "Read `gate` of the version, improve it and save the next one; or send `{\"force\": true}` to \
+         `POST /api/workflows/{ref}/versions/{number}/live`.";
     TriggerNotFound, "trigger.not_found", 404, false,
         "Trigger not found.",
         "The request reads, removes or calls a trigger that is not configured. A webhook's address returns the same if \

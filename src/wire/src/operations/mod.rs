@@ -8,6 +8,7 @@ pub mod indexes;
 pub mod nodes;
 pub mod pages;
 mod parameters;
+pub mod rollouts;
 pub mod runs;
 pub mod sign_in;
 pub mod socket;
@@ -45,6 +46,7 @@ pub static PARTS: &[Part] = &[
         about: "Workflows, their versions and their publication.",
         operations: workflows::ALL,
     },
+    Part { name: "rollouts", about: "How versions become live: gate and canary.", operations: rollouts::ALL },
     Part { name: "nodes", about: "The catalogue of node types.", operations: nodes::ALL },
     Part { name: "indexes", about: "Search indexes.", operations: indexes::ALL },
     Part { name: "runs", about: "Executions of workflows.", operations: runs::ALL },

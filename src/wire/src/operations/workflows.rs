@@ -115,7 +115,7 @@ operations! {
     .optional_body(json!(SetLive, examples::SET_LIVE))
     .answers(&[Answer::of(200, json!(WorkflowRecord))])
     .shared_errors(VERSION)
-    .errors(&[ErrorCode::WorkflowArchived]);
+    .errors(&[ErrorCode::WorkflowArchived, ErrorCode::VersionGateFailed]);
 
     READ_VERSION = get("/api/workflows/{ref}/versions/{number}", "read_version", "Reads a version.")
         .needs(Scope::WorkflowsRead)
@@ -162,7 +162,7 @@ operations! {
         Answer::of(201, json!(Published)),
         Answer::of(200, json!(Published)).when("it was already published"),
     ])
-    .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::WorkflowArchived]);
+    .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::WorkflowArchived, ErrorCode::VersionGateFailed]);
 
     UNPUBLISH = post(
         "/api/workflows/{ref}/publish/revoke",

@@ -71,9 +71,12 @@ impl TrainingKind {
         }
     }
 
-    /// The kind of this name.
+    /// The kind of runs with this trigger. The evaluations of gates have one of their own.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
+        if name == "gate" {
+            return Some(Self::Evaluation);
+        }
         [Self::Training, Self::Evaluation].into_iter().find(|kind| kind.as_str() == name)
     }
 }

@@ -66,7 +66,11 @@ impl Chat {
             kind: given.kind.as_str(),
             comment: given.comment.filter(|_| !given.kind_only),
         };
-        store.put_feedback(feedback).await
+        let is_stored = store.put_feedback(feedback).await?;
+        if is_stored && let Some(thread) = store.thread(given.thread).await? {
+            self.ports.rollouts.canary(thread.workflow_id);
+        }
+        Ok(is_stored)
     }
 
     /// Replaces the messages of a turn by those that it has read, if that is known: other turns may have been between, and a turn that

@@ -67,6 +67,18 @@ impl Chat {
         self.ports.plans.runnable(workflow).await
     }
 
+    /// A workflow that was read a moment ago, with the versions that its chat uses at this moment: other instances may have changed that.
+    ///
+    /// # Errors
+    /// [`PlanError`] when they cannot be read.
+    pub async fn current(&self, known: Runnable) -> Result<Runnable, PlanError> {
+        if self.ports.others.load(Ordering::Relaxed) {
+            self.ports.plans.current(known).await
+        } else {
+            Ok(known)
+        }
+    }
+
     /// The workflow was changed here.
     pub fn forget(&self, workflow: Uuid) {
         self.ports.plans.forget(workflow);
@@ -150,6 +162,7 @@ impl Chat {
         ids.item = self.ports.ids.item()?.0;
         let is_new = matches!(new.target, Target::NewThread(_));
         let mut new = new;
+        new.choose_version(thread);
         let title = new.title.take().filter(|_| is_new).map(|title| {
             let content = new.input.content.clone();
             (title, FirstMessage { workspace: new.workspace, workflow: new.workflow, thread, content })

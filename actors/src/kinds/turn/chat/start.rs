@@ -20,7 +20,7 @@ use wire::{BusyThread, sse};
 use super::title::NewTitle;
 use crate::kinds::turn::{Again, TRIGGER, Turn, TurnOf};
 use crate::lanes::EventFrames;
-use crate::plans::LoadedVersion;
+use crate::plans::{Canary, LoadedVersion};
 use crate::run::kind::{Progress, Run};
 use crate::run::start::{IdempotencyKey, StartIds, StartRows};
 use crate::text::{json as to_json, timestamp};
@@ -101,6 +101,8 @@ pub struct NewTurn {
     pub workflow: Uuid,
     /// The version to run.
     pub version: Arc<LoadedVersion>,
+    /// The canary of the workflow: a new thread may use that instead.
+    pub canary: Option<Canary>,
     /// Where the message goes.
     pub target: Target,
     /// The message.
@@ -133,6 +135,19 @@ fn options(again: Option<Again>, session: Option<&str>, base: Option<&str>) -> O
 }
 
 impl NewTurn {
+    /// Chooses the canary for a part of the new threads; the same one however often the start is retried.
+    pub(super) fn choose_version(&mut self, thread: ThreadId) {
+        let is_new = matches!(self.target, Target::NewThread(_));
+        let (workflow, thread) = (self.workflow.to_string(), thread.to_string());
+        self.canary = self.canary.take().filter(|canary| {
+            let number = canary.version.number.unwrap_or_default();
+            is_new && training::uses_canary(&workflow, number, &thread, canary.percent)
+        });
+        if let Some(canary) = &self.canary {
+            self.version = Arc::clone(&canary.version);
+        }
+    }
+
     /// The attachments that become those of the thread with the start.
     pub(super) fn claims(&self, thread: ThreadId) -> Option<(Vec<StoredAttachment>, ThreadId)> {
         let is_new = !self.attachments.is_empty() && !matches!(self.target, Target::Again(..));
@@ -256,6 +271,7 @@ pub(super) fn rows(
             owner_kind: owner.kind,
             owner_id: owner.id,
             title,
+            canary_version: new.canary.as_ref().and_then(|canary| canary.version.number),
             created_at: now,
         });
     }

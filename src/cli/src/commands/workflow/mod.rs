@@ -6,14 +6,17 @@ mod create;
 mod diff;
 pub(super) mod file;
 mod list;
+mod live;
 mod locate;
 mod publish;
 mod rollback;
+mod rollout;
 mod show;
 mod suggest;
 mod upload;
 
 use clap::Subcommand;
+use rollout::RolloutCommand;
 use wire::FieldError;
 
 use crate::complaint::{self, Places};
@@ -48,6 +51,11 @@ pub(crate) enum WorkflowCommand {
     Archive(change::Archive),
     /// Make an earlier version live for the chat, triggers and sub-workflows
     Rollback(rollback::Rollback),
+    /// Make a version live for the chat, triggers and sub-workflows
+    Live(live::Live),
+    /// Manage how versions become live
+    #[command(subcommand)]
+    Rollout(RolloutCommand),
 }
 
 /// Answers how to print what goes wrong, too.
@@ -64,6 +72,10 @@ pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Re
         WorkflowCommand::Describe(command) => in_workspace!(command, outer),
         WorkflowCommand::Archive(command) => in_workspace!(command, outer),
         WorkflowCommand::Rollback(command) => in_workspace!(command, outer),
+        WorkflowCommand::Live(command) => in_workspace!(command, outer),
+        WorkflowCommand::Rollout(RolloutCommand::Show(command)) => in_workspace!(command, outer),
+        WorkflowCommand::Rollout(RolloutCommand::Set(command)) => in_workspace!(command, outer),
+        WorkflowCommand::Rollout(RolloutCommand::Promote(command)) => in_workspace!(command, outer),
         WorkflowCommand::Check(command) => {
             let options = command.options.clone().or(outer);
             (options.output(), command.run(&options))

@@ -37,7 +37,7 @@ impl Rollback {
                 })?
             }
         };
-        let workflow = session.client.set_live(&self.workflow, number).await.map_err(failed)?;
+        let workflow = session.client.set_live(&self.workflow, number, false).await.map_err(failed)?;
         if session.output == Output::Json {
             return say(pretty(&workflow)?);
         }

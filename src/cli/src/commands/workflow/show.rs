@@ -88,17 +88,24 @@ fn record(workflow: &WorkflowRecord) -> Result<(), Failure> {
         Some(url) => say(format_args!("chat       {} {url}", chat(workflow))),
         None => say(format_args!("chat       {}", chat(workflow))),
     }?;
-    if workflow.latest_version.is_none() { say("versions   none") } else { Ok(()) }
+    match (workflow.live_version, workflow.latest_version) {
+        (_, None) => say("versions   none"),
+        (None, Some(_)) => say("live       none: no version has passed the gate"),
+        (Some(live), latest) if latest != Some(live) => say(format_args!("live       version {live}")),
+        _ => Ok(()),
+    }
 }
 
 fn line(workflow: &WorkflowRecord, version: &VersionSummary) -> Result<(), Failure> {
     let newest = workflow.latest_version == version.version;
     let label = if newest { "versions " } else { "" };
     let live = if workflow.live_version == version.version && !newest { "  live" } else { "" };
+    let gate =
+        version.gate.as_ref().map_or_else(String::new, |gate| format!("  gate {}", gate.status.as_str()));
     let notes = version.notes.as_deref().map(harmless).unwrap_or_default();
     let day = version.created_at.get(..16).unwrap_or(&version.created_at).replace('T', " ");
     let digest = version.digest.get(..8).unwrap_or(&version.digest);
-    let text = format!("{label:<10} {:<4} {day}Z  {digest}  {notes}{live}", number(version.version));
+    let text = format!("{label:<10} {:<4} {day}Z  {digest}  {notes}{live}{gate}", number(version.version));
     say(text.trim_end())
 }
 

@@ -95,6 +95,11 @@ fn is_from(request: &HttpRequest, session: &ChatSession) -> bool {
     origins.next() == Some(Some(origin.as_str())) && origins.next().is_none()
 }
 
+/// The version of a thread that has started with this canary, if with any.
+pub(super) fn version_of(versions: &Runnable, canary: Option<i32>) -> ApiResult<Arc<LoadedVersion>> {
+    versions.version_of(canary).ok_or_else(|| ApiError::new(ErrorCode::WorkflowNoVersion))
+}
+
 /// A caller who may chat with a workflow.
 pub(super) struct Access {
     runnable: Runnable,
@@ -326,7 +331,13 @@ impl Access {
         }
     }
 
-    pub(super) fn version(&self) -> ApiResult<Arc<LoadedVersion>> {
-        self.runnable.version.clone().ok_or_else(|| ApiError::new(ErrorCode::WorkflowNoVersion))
+    /// The versions that the chat uses at this moment.
+    pub(super) async fn versions(&self, app: &App) -> ApiResult<Runnable> {
+        Ok(app.chat().current(self.runnable.clone()).await?)
+    }
+
+    /// The version of a thread at this moment.
+    pub(super) async fn version_of(&self, app: &App, thread: &StoredThread) -> ApiResult<Arc<LoadedVersion>> {
+        version_of(&self.versions(app).await?, thread.canary)
     }
 }

@@ -41,13 +41,13 @@ pub(super) async fn begin(
         ActionSource::Page => None,
         ActionSource::Widget(found) => Some(found),
     };
-    if !asked.access.version()?.plan.reads_action() {
+    if !Box::pin(asked.access.version_of(asked.app, &thread)).await?.plan.reads_action() {
         let options = ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } };
         let unhandled = ChatEvent::failure(ErrorCode::ChatActionUnhandled, false);
         return Ok(refused(asked.app.new_id()?, &[options, unhandled]));
     }
     let action = Box::new(input(request, from.as_deref()));
-    turns::begin(asked, Said::Action { thread: thread.id, action }, metadata).await
+    turns::begin(asked, Said::Action { thread, action }, metadata).await
 }
 
 /// Executes an action that only changes its widget.
@@ -74,7 +74,7 @@ pub(super) async fn act(
         ActionSource::Page => None,
         ActionSource::Widget(found) => Some(found),
     };
-    let version = access.version()?;
+    let version = Box::pin(access.version_of(app, &thread)).await?;
     if !version.plan.reads_action() {
         return Err(ApiError::new(ErrorCode::ChatActionUnhandled));
     }

@@ -9,7 +9,7 @@ use store::{OwnerKind, StoredThread};
 use wire::chat::{Attachment, ItemBody, ThreadStatus, UserMessageInput};
 use wire::{ErrorCode, FieldError};
 
-use super::access::Access;
+use super::access::{Access, version_of};
 use super::attachments::{self, Links};
 use super::limits::StreamPlace;
 use super::{cookie, dialect, headers, idempotency};
@@ -34,7 +34,7 @@ pub(super) enum Said {
     /// Another message in a thread.
     More(String, UserMessageInput),
     /// An action of a widget or of the page.
-    Action { thread: ThreadId, action: Box<ActionInput> },
+    Action { thread: StoredThread, action: Box<ActionInput> },
     /// A message that stands in a thread, to be answered again.
     Again { thread_id: String, item_id: String },
 }
@@ -66,7 +66,7 @@ pub(super) async fn begin(
         // Whatever has become of what the request names.
         return answer(asked, started, None, false, place).await;
     }
-    let (target, input, attachments, visitor) = target(asked, said).await?;
+    let Wanted { target, canary_version, input, attachments, visitor } = target(asked, said).await?;
     let new_visitor = visitor.as_ref().map(|visitor| format!("visitor:{}", visitor.id()));
     let mut retry_gets_cookie = false;
     if let (Some(key), Some(visitor)) = (&mut key, &new_visitor) {
@@ -74,7 +74,9 @@ pub(super) async fn begin(
         key.also = Some(idempotency::scope_of(access, visitor));
         retry_gets_cookie = idempotency::is_secret(&key.key);
     }
-    let version = access.version()?;
+    let versions = Box::pin(access.versions(app)).await?;
+    let version = version_of(&versions, canary_version)?;
+    let canary = versions.canary.filter(|_| is_first);
     let session = new_visitor.or_else(|| access.budget_session(target.thread()));
     // What an earlier request with the key has started is returned, whatever was used since.
     let is_known = match &key {
@@ -83,10 +85,14 @@ pub(super) async fn begin(
     };
     if !is_known {
         access.check_budget_of(app, &version, session.as_deref()).await?;
+        if let Some(canary) = &canary {
+            access.check_budget_of(app, &canary.version, session.as_deref()).await?;
+        }
     }
     let title = if is_first { access.title(session.clone()) } else { None };
-    let session = session.filter(|_| version.plan.may_use_models());
-    let shows_images = version.plan.may_show_images();
+    let plans = || canary.iter().map(|canary| &canary.version).chain([&version]).map(|version| &version.plan);
+    let session = session.filter(|_| plans().any(|plan| plan.may_use_models()));
+    let shows_images = plans().any(|plan| plan.may_show_images());
     let asks_base = shows_images && app.config().http.public_base_url.is_none();
     let base = asks_base.then(|| app.public_base(request));
     let started = app
@@ -95,6 +101,7 @@ pub(super) async fn begin(
             workspace: access.workspace(),
             workflow: access.workflow(),
             version,
+            canary,
             target,
             input,
             attachments,
@@ -136,11 +143,31 @@ pub(super) async fn answer(
     Ok(response.streaming(events::body(reader, app, Some(dialect), Some(place))))
 }
 
+/// A turn that is wanted.
+struct Wanted {
+    /// Where the message goes.
+    target: Target,
+    /// The canary that the thread has started with.
+    canary_version: Option<i32>,
+    input: UserMessageInput,
+    attachments: Vec<Attached>,
+    /// Whose cookie is to be set.
+    visitor: Option<Visitor>,
+}
+
+impl Wanted {
+    fn in_thread(
+        thread: &StoredThread,
+        target: Target,
+        input: UserMessageInput,
+        attachments: Vec<Attached>,
+    ) -> Self {
+        Self { target, canary_version: thread.canary, input, attachments, visitor: None }
+    }
+}
+
 /// Where the message goes, its attachments, and the visitor whose cookie is to be set.
-async fn target(
-    asked: Asked<'_>,
-    said: Said,
-) -> ApiResult<(Target, UserMessageInput, Vec<Attached>, Option<Visitor>)> {
+async fn target(asked: Asked<'_>, said: Said) -> ApiResult<Wanted> {
     let Asked { app, access, request, .. } = asked;
     let links = Links::of(app, request);
     let (thread, input) = match said {
@@ -148,25 +175,27 @@ async fn target(
         Said::More(thread, input) => (Some(open_thread(app, access, &thread).await?), input),
         Said::Action { thread, action } => {
             let input = UserMessageInput::default();
-            return Ok((Target::Action(thread, action), input, Vec::new(), None));
+            return Ok(Wanted::in_thread(&thread, Target::Action(thread.id, action), input, Vec::new()));
         }
         Said::Again { thread_id, item_id } => {
             let thread = open_thread(app, access, &thread_id).await?;
             let (key, input, attachments) = message(app, thread.id, &item_id).await?;
             let attached = attachments::again(app, &attachments, &links).await?;
-            return Ok((Target::Again(thread.id, key), input, attached, None));
+            return Ok(Wanted::in_thread(&thread, Target::Again(thread.id, key), input, attached));
         }
     };
     let attached = attachments::of_message(app, access, &input.attachments, &links).await?;
     if let Some(thread) = thread {
-        return Ok((Target::Thread(thread.id), input, attached, None));
+        return Ok(Wanted::in_thread(&thread, Target::Thread(thread.id), input, attached));
     }
     if let Some(owner) = access.new_owner() {
-        return Ok((Target::NewThread(owner), input, attached, None));
+        let target = Target::NewThread(owner);
+        return Ok(Wanted { target, canary_version: None, input, attachments: attached, visitor: None });
     }
     let fresh = app.visitors().fresh(app.random())?;
     let owner = Owner { kind: OwnerKind::Visitor, id: Some(fresh.id().to_owned()) };
-    Ok((Target::NewThread(owner), input, attached, Some(fresh)))
+    let target = Target::NewThread(owner);
+    Ok(Wanted { target, canary_version: None, input, attachments: attached, visitor: Some(fresh) })
 }
 
 /// The thread, if it accepts messages.

@@ -10,7 +10,7 @@ mod start;
 
 pub(super) use control::{Control, control};
 pub(super) use requests::{TrainingRequest, read as read_request};
-pub(super) use start::start as start_training;
+pub(super) use start::{refused as refused_training, start as start_training};
 
 use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};

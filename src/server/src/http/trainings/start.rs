@@ -143,7 +143,7 @@ async fn prepare<S: Asked>(
     caller.app().trainings().prepare(wanted).await.map_err(refused)
 }
 
-pub(super) fn refused(refused: Refused) -> ApiError {
+pub(in crate::http) fn refused(refused: Refused) -> ApiError {
     match refused {
         Refused::Invalid(problems) => ApiError::problems(ErrorCode::InvalidRequest, problems),
         Refused::Store(error) => error.into(),

@@ -20,8 +20,7 @@ pub(super) async fn set(
     let (name, number) = &*path;
     let workflow = caller.workflow(name).await?;
     caller.allowed(workflows::check_publishes(caller.requester(), workflow.workspace_id)).await?;
-    // Clients may send `force`. It has no effect until a publishing gate exists.
-    change.wanted_if_any(requests::set_live)?;
+    let force = change.wanted_if_any(requests::set_live)?.force.unwrap_or_default();
     let version = versions::find(caller, &workflow, number).await?;
     let number = version.number.ok_or_else(|| {
         ApiError::new(ErrorCode::VersionNotFound)
@@ -30,7 +29,7 @@ pub(super) async fn set(
     let base = change.public_base();
     change
         .make(async |changes| {
-            let live = workflows::set_live(changes, caller.requester(), &workflow, number).await?;
+            let live = workflows::set_live(changes, caller.requester(), &workflow, number, force).await?;
             Reply::ok(&records::workflow(live, &base))
         })
         .await

@@ -11,6 +11,8 @@ mod prices;
 mod publish;
 mod records;
 mod requests;
+mod rollout;
+mod rollout_request;
 mod threads;
 mod update;
 mod versions;
@@ -21,7 +23,10 @@ use actix_web::{HttpRequest, HttpResponse};
 use control::workflows;
 use store::WorkflowRef;
 use uuid::Uuid;
-use wire::operations::{chat as chat_operations, visitors as visitor_operations, workflows as operations};
+use wire::operations::{
+    chat as chat_operations, rollouts as rollout_operations, visitors as visitor_operations,
+    workflows as operations,
+};
 use wire::{ErrorCode, PublicWorkflow, ShownWorkflow, WorkflowRecord};
 
 use super::change::Change;
@@ -53,6 +58,9 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::SAVE_VERSION, versions::create)
         .on(&operations::READ_VERSION, versions::show)
         .on(&operations::SET_LIVE, live::set)
+        .on(&rollout_operations::READ, rollout::show)
+        .on(&rollout_operations::PUT, rollout::set)
+        .on(&rollout_operations::PROMOTE, rollout::promote)
         .on(&operations::DIFF, diff::diff)
         .on(&operations::DIAGRAM_SVG, diagram::svg)
         .on(&operations::DIAGRAM_MERMAID, diagram::mermaid)

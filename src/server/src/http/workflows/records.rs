@@ -56,6 +56,7 @@ pub(super) fn version(row: StoredVersion) -> VersionRecord {
         notes: row.notes,
         created_by: row.created_by,
         created_at: time(row.created_at),
+        gate: None,
     }
 }
 
@@ -69,5 +70,6 @@ pub(super) fn version_summary(row: ListedVersion) -> VersionSummary {
         notes: row.notes,
         created_by: row.created_by,
         created_at: time(row.created_at),
+        gate: None,
     }
 }

@@ -1,12 +1,14 @@
 //! Versions: checked when they are saved, frozen from then on.
 
+use std::collections::BTreeMap;
+
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use actors::kinds::training::checkpoint_record;
 use engine::{Plan, Problems, runnable_config};
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
-use store::{NewVersion, StoredVersion, StoredWorkflow};
+use store::{ListedVersion, NewVersion, StoredVersion, StoredWorkflow};
 use uuid::Uuid;
 use wire::{
     Checked, CreateVersion, ErrorCode, FieldError, Listed, MOST_PROBLEMS, PromoteCheckpoint, PromoteDraft,
@@ -49,12 +51,20 @@ pub(super) async fn create(
     warned.extend(named.warnings);
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
     let new = frozen(caller, workflow.id, wanted)?;
-    change
+    let saved = change
         .make(async |changes| {
             let (version, created) = changes.save_version(new).await?;
-            Reply::made(created, &SavedVersion { version: records::version(version), warnings: warned })
+            let gate = match version.number {
+                Some(number) => changes.version_gate(version.workflow_id, number).await?,
+                None => None,
+            };
+            let version = VersionRecord { gate, ..records::version(version) };
+            Reply::made(created, &SavedVersion { version, warnings: warned })
         })
-        .await
+        .await;
+    // Its gate may begin now; else the next poll finds it.
+    caller.app().trainings().wake_gates();
+    saved
 }
 
 /// What a draft holds, as a version to save.
@@ -199,16 +209,29 @@ pub(super) async fn list(
         ApiError::refuse(query.finish())?;
         let mut found = caller.store().versions_and_drafts(workflow.id, part.after, part.wanted()).await?;
         let next_cursor = part.cut(DRAFTS, &mut found, |version| version.id);
-        return Ok(Json(Listed {
-            data: found.into_iter().map(records::version_summary).collect(),
-            next_cursor,
-        }));
+        return Ok(Json(Listed { data: summaries(&caller, workflow.id, found).await?, next_cursor }));
     }
     let part = Part::of(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().versions(workflow.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |version| version.number.unwrap_or_default());
-    Ok(Json(Listed { data: found.into_iter().map(records::version_summary).collect(), next_cursor }))
+    Ok(Json(Listed { data: summaries(&caller, workflow.id, found).await?, next_cursor }))
+}
+
+/// Versions of a list, with what their gates have decided.
+async fn summaries(
+    caller: &Caller<WorkflowsRead>,
+    workflow: Uuid,
+    found: Vec<ListedVersion>,
+) -> ApiResult<Vec<VersionSummary>> {
+    let numbers: Vec<i32> = found.iter().filter_map(|version| version.number).collect();
+    let mut gates: BTreeMap<i32, _> =
+        caller.store().version_gates(workflow, &numbers).await?.into_iter().collect();
+    let summary = |version: ListedVersion| {
+        let gate = version.number.and_then(|number| gates.remove(&number));
+        VersionSummary { gate, ..records::version_summary(version) }
+    };
+    Ok(found.into_iter().map(summary).collect())
 }
 
 pub(super) async fn show(
@@ -220,7 +243,12 @@ pub(super) async fn show(
     let workflow = caller.workflow(&name).await?;
     let version = find(&caller, &workflow, &number).await?;
     query::none(&request)?;
-    Ok(Json(records::version(version)))
+    let gates = match version.number {
+        Some(number) => caller.store().version_gates(workflow.id, &[number]).await?,
+        None => Vec::new(),
+    };
+    let gate = gates.into_iter().next().map(|(_, gate)| gate);
+    Ok(Json(VersionRecord { gate, ..records::version(version) }))
 }
 
 /// The version or draft whose number or id is in a path.

@@ -1,7 +1,7 @@
 //! Threads of chats.
 
 use chrono::{DateTime, Utc};
-use diesel::sql_types::{Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use kernel::ThreadId;
 use uuid::Uuid;
 
@@ -24,6 +24,8 @@ pub struct ThreadRow {
     pub owner_id: Option<String>,
     /// Its title, if it has one from the start.
     pub title: Option<String>,
+    /// The canary that it uses for as long as that version is the canary.
+    pub canary_version: Option<i32>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
 }
@@ -51,6 +53,7 @@ lane_table! {
         owner_kind: &'a str [Text] = row.owner_kind.as_str(),
         owner_id: Option<&'a str> [Nullable<Text>] = row.owner_id.as_deref(),
         title: Option<&'a str> [Nullable<Text>] = row.title.as_deref(),
+        canary_version: Option<i32> [Nullable<Integer>] = row.canary_version,
         created_at: DateTime<Utc> [Timestamptz] = row.created_at,
     } and { "status" = "'active'" }
 }

@@ -1,0 +1,200 @@
+//! Evaluations for gates: started for versions that were saved, and settled with their results.
+
+use std::sync::Arc;
+
+use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value, json};
+use store::{GateEvaluation, GateResult, StoreError};
+use training::Evaluated;
+use training::optimize::StopReason;
+use training::request::read_evaluation;
+use uuid::Uuid;
+use wire::{FieldError, RolloutGate, TrainingKind};
+
+use super::prepare::{Prepared, Refused, Wanted};
+use super::session::Session;
+use super::{TrainingKey, Trainings};
+use crate::kinds::workflow::RunStartError;
+use crate::plans::{LoadedVersion, PlanError};
+use crate::text::stored_json;
+
+/// The trigger of evaluations that a gate starts.
+pub(super) const GATE: &str = "gate";
+
+/// Problems that are named in the error of a gate.
+const NAMED_PROBLEMS: usize = 3;
+
+impl Trainings {
+    /// Starts the evaluations of gates that are not started yet, and settles those whose runs have ended without a result. Another
+    /// instance may do the same at the same time.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub(crate) async fn advance_gates(&self) -> Result<(), StoreError> {
+        for evaluation in self.ports.store.unfinished_gate_evaluations().await? {
+            let failure = match (evaluation.started_at, evaluation.ended_at) {
+                (None, _) => self.start_evaluation(&evaluation).await?,
+                (Some(_), None) => None,
+                (Some(_), Some(_)) => Some(why_ended(evaluation.run_error.as_deref())),
+            };
+            if let Some(error) = failure {
+                let result = GateResult { score: Err(error), fingerprint: Vec::new() };
+                let _changing = self.ports.plans.changing(evaluation.workflow_id);
+                self.ports.store.settle_gate_evaluation(None, evaluation.run_id, &result).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts an evaluation; returns why that is impossible. What may pass is tried again in the next round.
+    async fn start_evaluation(&self, evaluation: &GateEvaluation) -> Result<Option<String>, StoreError> {
+        let digest = digest(&SHA256, evaluation.request.as_bytes()).as_ref().to_vec();
+        let key = TrainingKey { key: None, run: Some(evaluation.run_id), digest };
+        let prepared = match self.prepare_evaluation(evaluation).await {
+            Ok(Ok(prepared)) => prepared,
+            Ok(Err(impossible)) => return Ok(Some(impossible)),
+            Err(Refused::Invalid(problems)) => {
+                let named = problems.iter().take(NAMED_PROBLEMS);
+                let texts = named.map(|problem| format!("{}: {}", problem.pointer, problem.message));
+                let texts = texts.collect::<Vec<_>>().join("; ");
+                return Ok(Some(format!("the version cannot be evaluated: {texts}")));
+            }
+            Err(Refused::Store(error)) => return Err(error),
+            Err(Refused::Code(error)) => {
+                tracing::warn!(run = %evaluation.run_id, ?error, "failed to check the code of a gate; retrying");
+                return Ok(None);
+            }
+        };
+        match self.start(prepared, key).await {
+            Ok(_) => Ok(None),
+            Err(RunStartError::KeyReused) => Ok(Some("the id of the evaluation is in use".to_owned())),
+            Err(RunStartError::Store(error)) => Err(error),
+            Err(error) => {
+                tracing::warn!(run = %evaluation.run_id, %error, "failed to start the evaluation of a gate; retrying");
+                Ok(None)
+            }
+        }
+    }
+
+    /// The evaluation, ready to start; a text if it cannot be evaluated at all.
+    async fn prepare_evaluation(
+        &self,
+        evaluation: &GateEvaluation,
+    ) -> Result<Result<Prepared, String>, Refused> {
+        let (store, plans) = (&self.ports.store, &self.ports.plans);
+        let Some(stored) = store.version(evaluation.workflow_id, evaluation.version).await? else {
+            return Ok(Err("the version is not found".to_owned()));
+        };
+        let version = match plans.version(stored.id).await {
+            Ok(version) => version,
+            Err(PlanError::Store(error)) => return Err(error.into()),
+            Err(error @ (PlanError::Graph(..) | PlanError::Missing(_))) => return Ok(Err(error.to_string())),
+        };
+        let wanted = Wanted {
+            workspace: evaluation.workspace_id,
+            version,
+            has_graph: false,
+            kind: TrainingKind::Evaluation,
+            request: stored_json(&evaluation.request).unwrap_or_default(),
+            inputs: Map::new(),
+            config: Map::new(),
+        };
+        let mut prepared = self.prepare(wanted).await?;
+        prepared.decided.is_gate = true;
+        Ok(Ok(prepared))
+    }
+
+    /// Every problem of a gate: as an evaluation of this version, which is not started; without one, as far as that is possible.
+    ///
+    /// # Errors
+    /// [`Refused`] with pointers into `/gate`.
+    pub async fn check_gate(
+        &self,
+        (workspace, workflow): (Uuid, Uuid),
+        version: Option<Arc<LoadedVersion>>,
+        gate: &RolloutGate,
+    ) -> Result<(), Refused> {
+        let mut dataset = json!({"id": gate.dataset});
+        if let Some(number) = gate.dataset_version {
+            dataset["version"] = json!(number);
+        }
+        let mut request = json!({"dataset": dataset, "evaluators": gate.evaluators});
+        if let Some(most) = gate.max_cases {
+            request["max_cases"] = json!(most);
+        }
+        if let Some(budget) = &gate.budget {
+            request["budget"] = json!(budget);
+        }
+        match version {
+            Some(version) => {
+                let number = version.number.unwrap_or_default();
+                let kind = TrainingKind::Evaluation;
+                let (inputs, config) = (Map::new(), Map::new());
+                let wanted = Wanted { workspace, version, has_graph: false, kind, request, inputs, config };
+                self.prepare(wanted).await.map(drop).map_err(|refused| in_gate(refused, number))
+            }
+            None => {
+                let mut problems = Vec::new();
+                read_evaluation(&request, "/evaluation", &mut problems);
+                if self.ports.store.dataset(workflow, &gate.dataset).await?.is_none() {
+                    let message = format!("this workflow has no dataset '{}'", gate.dataset);
+                    problems.push(FieldError::new("/evaluation/dataset/id", "dataset_not_found", message));
+                }
+                if problems.is_empty() { Ok(()) } else { Err(in_gate(Refused::Invalid(problems), 0)) }
+            }
+        }
+    }
+
+    /// Versions were saved, or a gate has changed: evaluations may have to be started.
+    pub fn wake_gates(&self) {
+        self.ports.rollouts.gates();
+    }
+}
+
+/// The problems of an evaluation as those of a gate. `number`: the version that was checked.
+fn in_gate(refused: Refused, number: i32) -> Refused {
+    let Refused::Invalid(problems) = refused else { return refused };
+    let placed = |problem: FieldError| match problem.pointer.strip_prefix("/evaluation") {
+        Some("/dataset/id") => FieldError { pointer: "/gate/dataset".to_owned(), ..problem },
+        Some("/dataset/version") => FieldError { pointer: "/gate/dataset_version".to_owned(), ..problem },
+        Some(inside) => FieldError { pointer: format!("/gate{inside}"), ..problem },
+        // A problem of the graph.
+        None => {
+            let message = format!("version {number} at {}: {}", problem.pointer, problem.message);
+            FieldError { pointer: "/gate".to_owned(), message, ..problem }
+        }
+    };
+    Refused::Invalid(problems.into_iter().map(placed).collect())
+}
+
+/// Why a run has ended that has not settled its evaluation.
+fn why_ended(error: Option<&str>) -> String {
+    let error = error.and_then(|error| stored_json(error).ok());
+    let message = error.as_ref().and_then(|error| error.get("message")).and_then(Value::as_str);
+    format!("the evaluation ended without a result: {}", message.unwrap_or("it was ended"))
+}
+
+/// Stores the result of an evaluation for a gate, and what the gates of the workflow make of it, before the run ends. A later life finds
+/// the result stored.
+pub(super) async fn settle(session: &Session, evaluated: &Evaluated) {
+    if !session.decided.is_gate {
+        return;
+    }
+    let cases = session.cases.len();
+    let score = match evaluated.stop_reason {
+        None => Ok(evaluated.summary.score),
+        Some(StopReason::Cancelled) => Err("the evaluation was cancelled".to_owned()),
+        Some(reason) => Err(format!(
+            "the evaluation ended after {} of {cases} cases: {}",
+            evaluated.summary.n_cases,
+            reason.as_str()
+        )),
+    };
+    let result = GateResult { score, fingerprint: session.training.fingerprint.clone() };
+    let ports = &session.ports;
+    let settle = || async {
+        let _changing = ports.plans.changing(session.workflow);
+        ports.store.settle_gate_evaluation(Some(ports.writer), session.run, &result).await
+    };
+    session.writer.ask("settling a gate", settle).await;
+}

@@ -1,0 +1,48 @@
+//! What wakes the checks of gates and canaries in this process.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::Clock;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+/// Wakes the checks of gates and canaries. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct RolloutSignals {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    woken: Notify,
+    /// Workflows whose canaries have a new turn or new feedback.
+    canaries: Mutex<HashSet<Uuid>>,
+}
+
+impl RolloutSignals {
+    /// An evaluation for a gate was stored or has ended.
+    pub(crate) fn gates(&self) {
+        self.inner.woken.notify_one();
+    }
+
+    /// A turn has ended, or there is new feedback.
+    pub(crate) fn canary(&self, workflow: Uuid) {
+        if self.inner.canaries.lock().insert(workflow) {
+            self.inner.woken.notify_one();
+        }
+    }
+
+    /// Waits for a signal, `limit` at most; returns the workflows to check.
+    pub(crate) async fn wait(&self, clock: &dyn Clock, limit: Duration) -> Vec<Uuid> {
+        if self.inner.canaries.lock().is_empty() {
+            tokio::select! {
+                () = self.inner.woken.notified() => {}
+                () = clock.sleep(limit) => {}
+            }
+        }
+        std::mem::take(&mut *self.inner.canaries.lock()).into_iter().collect()
+    }
+}

@@ -1,0 +1,161 @@
+//! `callboard workflow rollout`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use wire::{PutRollout, Rollout, RolloutCanary, VersionCounts};
+
+use super::file::Text;
+use crate::complaint::Complaint;
+use crate::options::{ClientOptions, InWorkspace, Session};
+use crate::output::{Failure, Output, pretty, say};
+use crate::terminal::harmless;
+
+/// What can be done with a rollout.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RolloutCommand {
+    /// Show the live version, the gate and the canary
+    Show(Show),
+    /// Set or remove the gate and the canary
+    Set(Set),
+    /// Make the canary live
+    Promote(Promote),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Handle or id of the workflow
+    workflow: String,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    /// Handle or id of the workflow
+    workflow: String,
+    /// File with the gate: {"dataset", "evaluators", "threshold", …}
+    #[arg(long, value_name = "FILE", conflicts_with = "no_gate")]
+    gate: Option<PathBuf>,
+    /// Remove the gate
+    #[arg(long)]
+    no_gate: bool,
+    /// Version that a part of the new threads uses
+    #[arg(long, value_name = "NUMBER", conflicts_with = "no_canary", requires = "percent")]
+    canary: Option<i32>,
+    /// Share of the new threads, 1 to 50
+    #[arg(long, value_name = "PERCENT", requires = "canary")]
+    percent: Option<i32>,
+    /// Turns after which the canary becomes live
+    #[arg(long, value_name = "TURNS", requires = "canary")]
+    promote_after: Option<i32>,
+    /// Remove the canary
+    #[arg(long)]
+    no_canary: bool,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Promote {
+    /// Handle or id of the workflow
+    workflow: String,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+impl Show {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let rollout = session.client.rollout(&self.workflow).await.map_err(|error| session.failed(error))?;
+        print(session, &rollout)
+    }
+}
+
+impl Set {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let failed = |error| session.failed(error);
+        // What the options do not name stays.
+        let known = session.client.rollout(&self.workflow).await.map_err(failed)?;
+        let gate = match &self.gate {
+            Some(path) => Some(self.read(path)?),
+            None => known.gate.filter(|_| !self.no_gate),
+        };
+        let canary = match self.canary.zip(self.percent) {
+            Some((version, percent)) => {
+                Some(RolloutCanary { version, percent, promote_after_turns: self.promote_after })
+            }
+            None => known.canary.filter(|_| !self.no_canary).map(|canary| RolloutCanary {
+                version: canary.version,
+                percent: canary.percent,
+                promote_after_turns: canary.promote_after_turns,
+            }),
+        };
+        let rollout = PutRollout { gate, canary };
+        let rollout = session.client.put_rollout(&self.workflow, &rollout).await.map_err(failed)?;
+        print(session, &rollout)
+    }
+
+    fn read(&self, path: &std::path::Path) -> Result<wire::RolloutGate, Failure> {
+        let file = Text::read(path)?;
+        let gate: Value = file.json()?;
+        serde_json::from_value(gate).map_err(|error| {
+            let message = format!("{} does not hold a gate: {error}", file.name());
+            Failure::from(Complaint::failed(message).coded("client.invalid_gate"))
+        })
+    }
+}
+
+impl Promote {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let promoted = session.client.promote_canary(&self.workflow).await;
+        print(session, &promoted.map_err(|error| session.failed(error))?)
+    }
+}
+
+fn print(session: &Session, rollout: &Rollout) -> Result<(), Failure> {
+    if session.output == Output::Json {
+        return say(pretty(rollout)?);
+    }
+    match rollout.live_version {
+        Some(live) => say(format_args!("live       version {live}")),
+        None => say("live       none"),
+    }?;
+    match &rollout.gate {
+        Some(gate) => say(format_args!(
+            "gate       dataset {}, score at least {}, at most {} below the live version",
+            harmless(&gate.dataset),
+            gate.threshold,
+            gate.max_drop
+        )),
+        None => say("gate       none"),
+    }?;
+    match &rollout.canary {
+        Some(canary) => {
+            say(format_args!("canary     version {}, {} % of new threads", canary.version, canary.percent))
+        }
+        None => say("canary     none"),
+    }?;
+    if let Some(counts) = &rollout.counts {
+        say(format_args!("           canary: {}", in_words(counts.canary)))?;
+        say(format_args!("           live: {}", in_words(counts.live)))?;
+    }
+    if let Some(last) = &rollout.last_canary {
+        let reason = last.reason.as_deref().map(|reason| format!(": {}", harmless(reason)));
+        let outcome = serde_json::to_value(last.outcome).ok();
+        let outcome = outcome.as_ref().and_then(Value::as_str).unwrap_or_default().replace('_', " ");
+        say(format_args!("           version {} was {outcome}{}", last.version, reason.unwrap_or_default()))?;
+    }
+    Ok(())
+}
+
+fn in_words(counts: VersionCounts) -> String {
+    let VersionCounts { turns, failed_turns, ratings, negative_ratings } = counts;
+    format!("{turns} turns, {failed_turns} failed; {ratings} ratings, {negative_ratings} negative")
+}

@@ -1,0 +1,259 @@
+//! Gates of versions: begun with the version, in its transaction.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{
+    Array, BigInt, Bytea, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+};
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+use uuid::Uuid;
+use wire::{GateStatus, RolloutGate, VersionGate};
+
+use super::records::StoredRollout;
+use crate::{Changes, Store, StoreError};
+
+/// Evaluations that one round looks at.
+const AT_ONCE: i64 = 100;
+
+/// An evaluation for a gate that has no result yet.
+#[derive(Debug, Clone, QueryableByName)]
+pub struct GateEvaluation {
+    /// Its run.
+    #[diesel(sql_type = SqlUuid)]
+    pub run_id: Uuid,
+    /// The workflow.
+    #[diesel(sql_type = SqlUuid)]
+    pub workflow_id: Uuid,
+    /// Its workspace.
+    #[diesel(sql_type = SqlUuid)]
+    pub workspace_id: Uuid,
+    /// The number of the version that is evaluated.
+    #[diesel(sql_type = Integer)]
+    pub version: i32,
+    /// JSON: the object `evaluation`.
+    #[diesel(sql_type = Text)]
+    pub request: String,
+    /// When the run was stored; `None`: it is not started yet.
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    pub started_at: Option<DateTime<Utc>>,
+    /// When the run ended.
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    pub ended_at: Option<DateTime<Utc>>,
+    /// JSON: why the run failed.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub run_error: Option<String>,
+}
+
+#[derive(QueryableByName)]
+struct GateRow {
+    #[diesel(sql_type = Integer)]
+    version: i32,
+    #[diesel(sql_type = Text)]
+    status: String,
+    #[diesel(sql_type = Nullable<SqlUuid>)]
+    run_id: Option<Uuid>,
+    #[diesel(sql_type = Nullable<Double>)]
+    score: Option<f64>,
+    #[diesel(sql_type = Nullable<Integer>)]
+    live_version: Option<i32>,
+    #[diesel(sql_type = Nullable<Double>)]
+    live_score: Option<f64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    error: Option<String>,
+}
+
+#[derive(QueryableByName)]
+struct DatasetVersion {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+    #[diesel(sql_type = Nullable<Integer>)]
+    number: Option<i32>,
+}
+
+/// An evaluation to start.
+pub(super) struct NewEvaluation<'a> {
+    pub(super) run_id: Uuid,
+    pub(super) workflow_id: Uuid,
+    pub(super) workspace_id: Uuid,
+    pub(super) version: i32,
+    pub(super) key: &'a [u8],
+    pub(super) request: &'a str,
+}
+
+impl NewEvaluation<'_> {
+    pub(super) async fn insert(
+        &self,
+        connection: &mut AsyncPgConnection,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        diesel::sql_query(
+            "INSERT INTO gate_evaluations (run_id, workflow_id, version, workspace_id, key, request, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        )
+        .bind::<SqlUuid, _>(self.run_id)
+        .bind::<SqlUuid, _>(self.workflow_id)
+        .bind::<Integer, _>(self.version)
+        .bind::<SqlUuid, _>(self.workspace_id)
+        .bind::<Bytea, _>(self.key)
+        .bind::<Text, _>(self.request)
+        .bind::<Timestamptz, _>(now)
+        .execute(connection)
+        .await?;
+        Ok(())
+    }
+}
+
+/// The object `evaluation` for a version of a dataset, and the SHA-256 of what decides its score.
+fn evaluation(gate: &RolloutGate, dataset: Uuid, number: i32) -> (String, Vec<u8>) {
+    let mut request =
+        json!({"dataset": {"id": dataset.to_string(), "version": number}, "evaluators": gate.evaluators});
+    if let Some(most) = gate.max_cases {
+        request["max_cases"] = json!(most);
+    }
+    let key = digest(&SHA256, request.to_string().as_bytes()).as_ref().to_vec();
+    if let Some(budget) = &gate.budget {
+        request["budget"] = Value::Object(budget.clone());
+    }
+    (request.to_string(), key)
+}
+
+impl Changes {
+    /// Begins the gate of a version that is saved in this transaction: the evaluation is started after the commit, by any instance.
+    pub(crate) async fn begin_gate(
+        &mut self,
+        rollout: &StoredRollout,
+        gate: &RolloutGate,
+        version: i32,
+    ) -> Result<(), StoreError> {
+        let now = self.store.now();
+        let run_id = self.store.ids().uuid()?;
+        let found = dataset_version(&mut self.connection, rollout.workflow_id, gate).await?;
+        let (workflow_id, workspace_id) = (rollout.workflow_id, rollout.workspace_id);
+        let begun = match found {
+            Ok((dataset, number)) => {
+                let (request, key) = evaluation(gate, dataset, number);
+                let new = NewEvaluation {
+                    run_id,
+                    workflow_id,
+                    workspace_id,
+                    version,
+                    key: &key,
+                    request: &request,
+                };
+                new.insert(&mut self.connection, now).await?;
+                Ok(run_id)
+            }
+            Err(error) => Err(error),
+        };
+        let status = if begun.is_ok() { GateStatus::Running } else { GateStatus::Failed };
+        diesel::sql_query(
+            "INSERT INTO version_gates (workflow_id, version, workspace_id, status, threshold, max_drop, run_id, error,
+                 created_at, finished_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        )
+        .bind::<SqlUuid, _>(workflow_id)
+        .bind::<Integer, _>(version)
+        .bind::<SqlUuid, _>(workspace_id)
+        .bind::<Text, _>(status.as_str())
+        .bind::<Double, _>(gate.threshold)
+        .bind::<Double, _>(gate.max_drop)
+        .bind::<Nullable<SqlUuid>, _>(begun.as_ref().ok())
+        .bind::<Nullable<Text>, _>(begun.as_ref().err())
+        .bind::<Timestamptz, _>(now)
+        .bind::<Nullable<Timestamptz>, _>(begun.is_err().then_some(now))
+        .execute(&mut *self.connection)
+        .await?;
+        Ok(())
+    }
+
+    /// What the gate has decided about a version.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn version_gate(
+        &mut self,
+        workflow: Uuid,
+        version: i32,
+    ) -> Result<Option<VersionGate>, StoreError> {
+        Ok(gates(&mut self.connection, workflow, &[version]).await?.pop().map(|(_, gate)| gate))
+    }
+}
+
+impl Store {
+    /// What the gate has decided about these versions of a workflow; those without a gate are left out.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn version_gates(
+        &self,
+        workflow: Uuid,
+        versions: &[i32],
+    ) -> Result<Vec<(i32, VersionGate)>, StoreError> {
+        gates(&mut *self.connection().await?, workflow, versions).await
+    }
+
+    /// Evaluations for gates that have no result yet, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn unfinished_gate_evaluations(&self) -> Result<Vec<GateEvaluation>, StoreError> {
+        Ok(diesel::sql_query(
+            "SELECT e.run_id, e.workflow_id, e.workspace_id, e.version, e.request, r.created_at AS started_at,
+                 r.finished_at AS ended_at, r.error AS run_error
+             FROM gate_evaluations e LEFT JOIN runs r ON r.id = e.run_id
+             WHERE e.finished_at IS NULL ORDER BY e.run_id LIMIT $1",
+        )
+        .bind::<BigInt, _>(AT_ONCE)
+        .load(&mut *self.connection().await?)
+        .await?)
+    }
+}
+
+/// The version of the dataset that a gate names; a text if it is not found.
+async fn dataset_version(
+    connection: &mut AsyncPgConnection,
+    workflow: Uuid,
+    gate: &RolloutGate,
+) -> Result<Result<(Uuid, i32), String>, StoreError> {
+    let found: Option<DatasetVersion> = diesel::sql_query(
+        "SELECT d.id, (SELECT max(v.number) FROM dataset_versions v WHERE v.dataset_id = d.id
+                 AND ($4::int IS NULL OR v.number = $4)) AS number
+         FROM datasets d WHERE d.workflow_id = $1 AND d.name IS NOT NULL AND d.deleted_at IS NULL AND (d.id = $2 OR d.name = $3)",
+    )
+    .bind::<SqlUuid, _>(workflow)
+    .bind::<Nullable<SqlUuid>, _>(Uuid::parse_str(&gate.dataset).ok())
+    .bind::<Text, _>(&gate.dataset)
+    .bind::<Nullable<Integer>, _>(gate.dataset_version)
+    .get_result(connection)
+    .await
+    .optional()?;
+    Ok(match found {
+        Some(DatasetVersion { id, number: Some(number) }) => Ok((id, number)),
+        Some(_) => Err(format!("the dataset '{}' of the gate does not have the version", gate.dataset)),
+        None => Err(format!("the dataset '{}' of the gate was not found", gate.dataset)),
+    })
+}
+
+async fn gates(
+    connection: &mut AsyncPgConnection,
+    workflow: Uuid,
+    versions: &[i32],
+) -> Result<Vec<(i32, VersionGate)>, StoreError> {
+    let rows: Vec<GateRow> = diesel::sql_query(
+        "SELECT version, status, run_id, score, live_version, live_score, error FROM version_gates
+         WHERE workflow_id = $1 AND version = ANY($2)",
+    )
+    .bind::<SqlUuid, _>(workflow)
+    .bind::<Array<Integer>, _>(versions)
+    .load(connection)
+    .await?;
+    let gate = |row: GateRow| {
+        let status = GateStatus::from_name(&row.status)
+            .ok_or_else(|| StoreError::Corrupt(format!("status {} of a gate", row.status)))?;
+        let GateRow { version, score, live_version, live_score, error, .. } = row;
+        let run_id = row.run_id.map(|run| run.to_string());
+        Ok((version, VersionGate { status, run_id, score, live_version, live_score, error }))
+    };
+    rows.into_iter().map(gate).collect()
+}

@@ -1,0 +1,12 @@
+//! How versions of a workflow become live: the gate with its evaluations, and the canary.
+
+mod canary;
+mod gates;
+mod live;
+mod records;
+mod settle;
+
+pub use canary::{CanaryEnd, VersionOfCanary};
+pub use gates::GateEvaluation;
+pub use records::{LiveVersions, StoredCanary, StoredRollout};
+pub use settle::GateResult;

@@ -1,0 +1,312 @@
+//! Results of evaluations for gates: stored, and in the same transaction decided which version is live.
+
+use auth::principal::Actor;
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{Bool, Bytea, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+use wire::{AuditAction, GateStatus};
+
+use super::gates::NewEvaluation;
+use crate::{AuditEntry, AuditTarget, Changes, Outcome, Store, StoreError};
+
+/// Sums of floats differ by less.
+const PRECISION: f64 = 1e-9;
+
+/// The result of an evaluation for a gate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GateResult {
+    /// The score, or why there is none.
+    pub score: Result<f64, String>,
+    /// SHA-256 of the digests of the cases in their order.
+    pub fingerprint: Vec<u8>,
+}
+
+#[derive(QueryableByName)]
+struct Of {
+    #[diesel(sql_type = SqlUuid)]
+    workflow_id: Uuid,
+}
+
+#[derive(QueryableByName)]
+struct RunningGate {
+    #[diesel(sql_type = Integer)]
+    version: i32,
+    #[diesel(sql_type = SqlUuid)]
+    workspace_id: Uuid,
+    #[diesel(sql_type = Double)]
+    threshold: f64,
+    #[diesel(sql_type = Double)]
+    max_drop: f64,
+    #[diesel(sql_type = Timestamptz)]
+    created_at: DateTime<Utc>,
+    #[diesel(sql_type = Bytea)]
+    key: Vec<u8>,
+    #[diesel(sql_type = Text)]
+    request: String,
+    #[diesel(sql_type = Nullable<Bytea>)]
+    fingerprint: Option<Vec<u8>>,
+    #[diesel(sql_type = Nullable<Double>)]
+    score: Option<f64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    error: Option<String>,
+    #[diesel(sql_type = Bool)]
+    is_finished: bool,
+}
+
+#[derive(QueryableByName)]
+struct Known {
+    #[diesel(sql_type = Nullable<Double>)]
+    score: Option<f64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    error: Option<String>,
+    #[diesel(sql_type = Nullable<Bytea>)]
+    fingerprint: Option<Vec<u8>>,
+    #[diesel(sql_type = Nullable<Timestamptz>)]
+    finished_at: Option<DateTime<Utc>>,
+}
+
+/// What is known of the score of the live version.
+enum LiveScore {
+    Known(f64),
+    /// Its evaluation has not ended.
+    Pending,
+    Failed(String),
+    /// It was not evaluated on these cases.
+    Unknown,
+}
+
+/// A decision about a gate.
+struct Decided {
+    status: GateStatus,
+    live: Option<i32>,
+    live_score: Option<f64>,
+    error: Option<String>,
+}
+
+impl Store {
+    /// Stores the result of an evaluation for a gate unless it has one, and decides the gates of the workflow that it is for: a version
+    /// that passes becomes live. Returns the workflow; `None` if `writer` is given and does not own the run any more.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn settle_gate_evaluation(
+        &self,
+        writer: Option<Uuid>,
+        run: Uuid,
+        result: &GateResult,
+    ) -> Result<Option<Uuid>, StoreError> {
+        self.change(async |changes| changes.settle(writer, run, result).await).await
+    }
+}
+
+impl Changes {
+    async fn settle(
+        &mut self,
+        writer: Option<Uuid>,
+        run: Uuid,
+        result: &GateResult,
+    ) -> Result<Option<Uuid>, StoreError> {
+        if let Some(writer) = writer {
+            let owned = diesel::sql_query("SELECT FROM runs WHERE id = $1 AND writer_id = $2 FOR SHARE")
+                .bind::<SqlUuid, _>(run)
+                .bind::<SqlUuid, _>(writer)
+                .execute(&mut *self.connection)
+                .await?;
+            if owned == 0 {
+                return Ok(None);
+            }
+        }
+        let of: Option<Of> = diesel::sql_query("SELECT workflow_id FROM gate_evaluations WHERE run_id = $1")
+            .bind::<SqlUuid, _>(run)
+            .get_result(&mut *self.connection)
+            .await
+            .optional()?;
+        let Some(Of { workflow_id: workflow }) = of else { return Ok(None) };
+        let (latest, live) = self.lock_live(workflow).await?;
+        let now = self.store.now();
+        diesel::sql_query(
+            "UPDATE gate_evaluations SET score = $2, error = $3, fingerprint = $4, finished_at = $5
+             WHERE run_id = $1 AND finished_at IS NULL",
+        )
+        .bind::<SqlUuid, _>(run)
+        .bind::<Nullable<Double>, _>(result.score.as_ref().ok())
+        .bind::<Nullable<Text>, _>(result.score.as_ref().err().map(|error| error.replace('\0', "")))
+        .bind::<Bytea, _>(&result.fingerprint)
+        .bind::<Timestamptz, _>(now)
+        .execute(&mut *self.connection)
+        .await?;
+        self.decide_gates(workflow, latest, live).await?;
+        Ok(Some(workflow))
+    }
+
+    /// Decides what can be decided, lower versions first. An evaluation of the live version is added where one is missing.
+    async fn decide_gates(
+        &mut self,
+        workflow: Uuid,
+        latest: i32,
+        live: Option<i32>,
+    ) -> Result<(), StoreError> {
+        let running: Vec<RunningGate> = diesel::sql_query(
+            "SELECT g.version, g.workspace_id, g.threshold, g.max_drop, g.created_at, e.key, e.request, e.fingerprint, e.score,
+                 e.error, e.finished_at IS NOT NULL AS is_finished
+             FROM version_gates g JOIN gate_evaluations e ON e.run_id = g.run_id
+             WHERE g.workflow_id = $1 AND g.status = 'running' ORDER BY g.version FOR UPDATE OF g",
+        )
+        .bind::<SqlUuid, _>(workflow)
+        .load(&mut *self.connection)
+        .await?;
+        let mut live = live;
+        for gate in running.into_iter().filter(|gate| gate.is_finished) {
+            let Some(decided) = self.decide(workflow, &gate, live).await? else { continue };
+            diesel::sql_query(
+                "UPDATE version_gates SET status = $3, score = $4, live_version = $5, live_score = $6, error = $7,
+                     finished_at = $8 WHERE workflow_id = $1 AND version = $2",
+            )
+            .bind::<SqlUuid, _>(workflow)
+            .bind::<Integer, _>(gate.version)
+            .bind::<Text, _>(decided.status.as_str())
+            .bind::<Nullable<Double>, _>(gate.score)
+            .bind::<Nullable<Integer>, _>(decided.live)
+            .bind::<Nullable<Double>, _>(decided.live_score)
+            .bind::<Nullable<Text>, _>(&decided.error)
+            .bind::<Timestamptz, _>(self.store.now())
+            .execute(&mut *self.connection)
+            .await?;
+            // Only to higher numbers: a publisher may have moved further meanwhile.
+            if decided.status == GateStatus::Passed && live.is_none_or(|live| gate.version > live) {
+                self.move_live(workflow, gate.version, (latest, live)).await?;
+                let before = live.map_or_else(|| "none".to_owned(), |live| live.to_string());
+                let reason = format!("the gate passed: from version {before} to {}", gate.version);
+                self.audit_of_service(
+                    AuditAction::WorkflowLiveVersionSet,
+                    (workflow, gate.workspace_id),
+                    reason,
+                )
+                .await?;
+                live = Some(gate.version);
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides about one version; `None`: the score of the live one is not known yet.
+    async fn decide(
+        &mut self,
+        workflow: Uuid,
+        gate: &RunningGate,
+        live: Option<i32>,
+    ) -> Result<Option<Decided>, StoreError> {
+        let failed = |error: String, live_score: Option<f64>| Decided {
+            status: GateStatus::Failed,
+            live,
+            live_score,
+            error: Some(error),
+        };
+        let Some(score) = gate.score else {
+            let error = gate.error.clone().unwrap_or_else(|| "the evaluation has no score".to_owned());
+            return Ok(Some(failed(error, None)));
+        };
+        let other = live.filter(|live| *live != gate.version);
+        let known = match other {
+            Some(other) => self.live_score(workflow, other, gate).await?,
+            None => LiveScore::Unknown,
+        };
+        let known_score = match known {
+            LiveScore::Known(score) => Some(score),
+            _ => None,
+        };
+        if score + PRECISION < gate.threshold {
+            let error = format!("the score {score:.4} is below the threshold {}", gate.threshold);
+            return Ok(Some(failed(error, known_score)));
+        }
+        let passed = |live_score| Decided { status: GateStatus::Passed, live, live_score, error: None };
+        Ok(match (other, known) {
+            (None, _) => Some(passed(live.map(|_| score))),
+            (Some(_), LiveScore::Known(of_live)) if score + PRECISION >= of_live - gate.max_drop => {
+                Some(passed(Some(of_live)))
+            }
+            (Some(other), LiveScore::Known(of_live)) => {
+                let error = format!(
+                    "the score {score:.4} is lower than the {of_live:.4} of the live version {other} by more than {}",
+                    gate.max_drop
+                );
+                Some(failed(error, Some(of_live)))
+            }
+            (Some(other), LiveScore::Failed(error)) => {
+                Some(failed(format!("the live version {other} could not be evaluated: {error}"), None))
+            }
+            (Some(_), LiveScore::Pending) => None,
+            (Some(other), LiveScore::Unknown) => {
+                let run_id = self.store.ids().uuid()?;
+                let new = NewEvaluation {
+                    run_id,
+                    workflow_id: workflow,
+                    workspace_id: gate.workspace_id,
+                    version: other,
+                    key: &gate.key,
+                    request: &gate.request,
+                };
+                new.insert(&mut self.connection, self.store.now()).await?;
+                None
+            }
+        })
+    }
+
+    /// The newest result of the live version on the same cases.
+    async fn live_score(
+        &mut self,
+        workflow: Uuid,
+        version: i32,
+        gate: &RunningGate,
+    ) -> Result<LiveScore, StoreError> {
+        let known: Vec<Known> = diesel::sql_query(
+            "SELECT score, error, fingerprint, finished_at FROM gate_evaluations
+             WHERE workflow_id = $1 AND version = $2 AND key = $3 ORDER BY run_id DESC",
+        )
+        .bind::<SqlUuid, _>(workflow)
+        .bind::<Integer, _>(version)
+        .bind::<Bytea, _>(&gate.key)
+        .load(&mut *self.connection)
+        .await?;
+        let with_score =
+            known.iter().find_map(|one| one.score.filter(|_| one.fingerprint == gate.fingerprint));
+        if let Some(score) = with_score {
+            return Ok(LiveScore::Known(score));
+        }
+        if known.iter().any(|one| one.finished_at.is_none()) {
+            return Ok(LiveScore::Pending);
+        }
+        // An older failure may have passed.
+        let failed = known.into_iter().find(|one| one.finished_at.is_some_and(|at| at >= gate.created_at));
+        Ok(match failed {
+            Some(Known { error: Some(error), .. }) => LiveScore::Failed(error),
+            Some(_) => LiveScore::Failed("cases were erased meanwhile".to_owned()),
+            None => LiveScore::Unknown,
+        })
+    }
+
+    /// A row of the audit trail for something that the service does by itself.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn audit_of_service(
+        &mut self,
+        action: AuditAction,
+        (workflow, workspace): (Uuid, Uuid),
+        reason: String,
+    ) -> Result<(), StoreError> {
+        self.audit(&AuditEntry {
+            actor: Actor { kind: "system", id: None },
+            action,
+            target: Some(AuditTarget { kind: "workflow", id: workflow.to_string() }),
+            workspace: Some(workspace),
+            outcome: Outcome::Success,
+            reason: Some(reason),
+            address: None,
+            request_id: None,
+        })
+        .await
+    }
+}

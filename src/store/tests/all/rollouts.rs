@@ -1,0 +1,173 @@
+//! Gates and canaries as rows: begun with a version, decided with a result, each once.
+
+use chrono::SubsecRound;
+use futures_util::future::join_all;
+use kernel::{Clock, SystemClock};
+use serde_json::json;
+use store::{CanaryEnd, GateResult, StoredCanary, StoredRollout, StoredWorkflow};
+use uuid::Uuid;
+use wire::{CanaryOutcome, GateStatus, RolloutGate};
+
+use crate::support::World;
+use crate::versions::version;
+
+fn gate(threshold: f64) -> RolloutGate {
+    RolloutGate {
+        dataset: "orders".to_owned(),
+        dataset_version: None,
+        evaluators: vec![json!({"id": "label", "entrypoint": "builtin:exact_match"})],
+        threshold,
+        max_drop: 0.1,
+        max_cases: None,
+        budget: None,
+    }
+}
+
+/// A workflow with a version and a dataset, and with this gate afterwards.
+async fn workflow(world: &World, gate: Option<RolloutGate>) -> StoredWorkflow {
+    let workflow = world.workflow("w").await.unwrap();
+    save(world, &workflow, "first").await;
+    let dataset = world.uuid();
+    let insert = format!(
+        "INSERT INTO datasets (id, workspace_id, workflow_id, name, created_at) VALUES ('{dataset}', '{}', '{}', 'orders', now());
+         INSERT INTO dataset_versions (dataset_id, number, n_cases, fingerprint, created_at) VALUES ('{dataset}', 3, 1, 'x', now())",
+        workflow.workspace_id, workflow.id
+    );
+    world.database.execute(&insert).await.unwrap();
+    put(world, &workflow, gate, None).await;
+    workflow
+}
+
+async fn put(
+    world: &World,
+    workflow: &StoredWorkflow,
+    gate: Option<RolloutGate>,
+    canary: Option<StoredCanary>,
+) {
+    let rollout = StoredRollout {
+        workflow_id: workflow.id,
+        workspace_id: workflow.workspace_id,
+        gate,
+        canary,
+        last_canary: None,
+    };
+    world.store.change(async |changes| changes.put_rollout(&rollout).await).await.unwrap();
+    assert_eq!(world.store.rollout(workflow.id).await.unwrap(), Some(rollout));
+}
+
+async fn save(world: &World, workflow: &StoredWorkflow, graph: &str) -> i32 {
+    let new = version(workflow.id, graph, 1);
+    world.store.change(async |changes| changes.save_version(new).await).await.unwrap().0.number.unwrap()
+}
+
+async fn live(world: &World, workflow: &StoredWorkflow) -> Option<i32> {
+    world.store.live_versions(workflow.id).await.unwrap().unwrap().live
+}
+
+async fn evaluations(world: &World) -> Vec<(Uuid, i32)> {
+    let found = world.store.unfinished_gate_evaluations().await.unwrap();
+    found.into_iter().map(|one| (one.run_id, one.version)).collect()
+}
+
+async fn settle(world: &World, run: Uuid, score: Result<f64, &str>) {
+    let result = GateResult { score: score.map_err(str::to_owned), fingerprint: b"cases".to_vec() };
+    world.store.settle_gate_evaluation(None, run, &result).await.unwrap();
+}
+
+async fn status(
+    world: &World,
+    workflow: &StoredWorkflow,
+    number: i32,
+) -> (GateStatus, Option<f64>, Option<f64>) {
+    let (_, gate) = world.store.version_gates(workflow.id, &[number]).await.unwrap().pop().unwrap();
+    (gate.status, gate.score, gate.live_score)
+}
+
+#[tokio::test]
+async fn a_version_moves_with_its_result_and_once() {
+    let world = World::new().await;
+    let workflow = workflow(&world, Some(gate(0.5))).await;
+    assert_eq!(save(&world, &workflow, "second").await, 2);
+    assert_eq!(live(&world, &workflow).await, Some(1));
+    let [(second, 2)] = evaluations(&world).await[..] else { panic!("one evaluation") };
+    settle(&world, second, Ok(0.8)).await;
+    // The live version has no score on these cases.
+    assert_eq!(status(&world, &workflow, 2).await, (GateStatus::Running, None, None));
+    let [(first, 1)] = evaluations(&world).await[..] else { panic!("one more evaluation") };
+    let settles = (0..4).map(|_| settle(&world, first, Ok(0.9)));
+    join_all(settles).await;
+    assert_eq!(status(&world, &workflow, 2).await, (GateStatus::Passed, Some(0.8), Some(0.9)));
+    assert_eq!(live(&world, &workflow).await, Some(2));
+    let moves = "SELECT count(*)::text FROM audit_log WHERE action = 'workflow.live_version_set'";
+    assert_eq!(world.database.scalar(moves).await, "1");
+    // The next one is compared with the result that is there.
+    save(&world, &workflow, "third").await;
+    let [(third, 3)] = evaluations(&world).await[..] else { panic!("one evaluation") };
+    settle(&world, third, Ok(0.69)).await;
+    assert_eq!(status(&world, &workflow, 3).await, (GateStatus::Failed, Some(0.69), Some(0.8)));
+    assert_eq!(live(&world, &workflow).await, Some(2));
+    // A result that comes again changes nothing.
+    settle(&world, third, Ok(1.0)).await;
+    assert_eq!(status(&world, &workflow, 3).await.0, GateStatus::Failed);
+}
+
+#[tokio::test]
+async fn an_older_version_that_passes_later_does_not_become_live() {
+    let world = World::new().await;
+    let workflow = workflow(&world, Some(gate(0.5))).await;
+    save(&world, &workflow, "second").await;
+    save(&world, &workflow, "third").await;
+    let [(second, 2), (third, 3)] = evaluations(&world).await[..] else { panic!("two evaluations") };
+    settle(&world, third, Ok(0.9)).await;
+    let found = evaluations(&world).await;
+    let first = found.iter().find(|(_, number)| *number == 1).unwrap().0;
+    settle(&world, first, Ok(0.2)).await;
+    assert_eq!(live(&world, &workflow).await, Some(3));
+    settle(&world, second, Ok(0.85)).await;
+    // Compared with the version that is live by now.
+    assert_eq!(status(&world, &workflow, 2).await, (GateStatus::Passed, Some(0.85), Some(0.9)));
+    assert_eq!(live(&world, &workflow).await, Some(3));
+}
+
+#[tokio::test]
+async fn a_failed_evaluation_is_a_failed_gate() {
+    let world = World::new().await;
+    let workflow = workflow(&world, Some(gate(0.5))).await;
+    save(&world, &workflow, "second").await;
+    let (second, _) = evaluations(&world).await[0];
+    settle(&world, second, Err("no budget\0")).await;
+    let (_, failed) = world.store.version_gates(workflow.id, &[2]).await.unwrap().pop().unwrap();
+    assert_eq!((failed.status, failed.error.as_deref()), (GateStatus::Failed, Some("no budget")));
+    // One that could not be started has failed at once.
+    world.database.execute("UPDATE datasets SET deleted_at = now()").await.unwrap();
+    save(&world, &workflow, "third").await;
+    assert_eq!(status(&world, &workflow, 3).await.0, GateStatus::Failed);
+    assert!(evaluations(&world).await.is_empty());
+    assert_eq!(live(&world, &workflow).await, Some(1));
+}
+
+#[tokio::test]
+async fn a_canary_ends_once_and_a_saved_version_waits_for_it() {
+    let world = World::new().await;
+    let workflow = workflow(&world, None).await;
+    save(&world, &workflow, "second").await;
+    assert_eq!(live(&world, &workflow).await, Some(2), "without a gate and a canary");
+    world.store.change(async |changes| changes.set_live_version(workflow.id, 1).await).await.unwrap();
+    let since = SystemClock::new().now().trunc_subsecs(6);
+    let canary = StoredCanary { version: 2, percent: 10, promote_after_turns: None, since };
+    put(&world, &workflow, None, Some(canary)).await;
+    save(&world, &workflow, "third").await;
+    assert_eq!(live(&world, &workflow).await, Some(1));
+    let end = || CanaryEnd { outcome: CanaryOutcome::RolledBack, reason: None, counts: None };
+    let ends = (0..4)
+        .map(|_| world.store.change(async |changes| changes.end_canary(workflow.id, canary, end()).await));
+    let ended = join_all(ends).await.into_iter().filter(|ended| *ended.as_ref().unwrap()).count();
+    assert_eq!(ended, 1);
+    let rollout = world.store.rollout(workflow.id).await.unwrap().unwrap();
+    assert_eq!((rollout.canary, rollout.last_canary.unwrap().outcome), (None, CanaryOutcome::RolledBack));
+    // Another canary of the same version is another one.
+    let again = StoredCanary { since: since + chrono::TimeDelta::seconds(1), ..canary };
+    put(&world, &workflow, None, Some(again)).await;
+    let late = world.store.change(async |changes| changes.end_canary(workflow.id, canary, end()).await).await;
+    assert!(!late.unwrap());
+}
