@@ -14,9 +14,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    answer, audit, chat, checkpoint, completions, config, credential, dataset, demo, dev_tls, index, login,
-    logout, node, rerun, run, runs, serve, thread, token, trainings, trigger, visitor, whoami, workflow,
-    workspace,
+    answer, app, audit, chat, checkpoint, completions, config, credential, dataset, demo, dev_tls, index,
+    login, logout, node, rerun, run, runs, serve, thread, token, trainings, trigger, visitor, whoami,
+    workflow, workspace,
 };
 use options::ClientOptions;
 use output::{Failure, Output};
@@ -129,6 +129,11 @@ enum Command {
     Index {
         #[command(subcommand)]
         command: index::IndexCommand,
+    },
+    /// Check the bundles of hosted apps
+    App {
+        #[command(subcommand)]
+        command: app::AppCommand,
     },
     /// Rotate the key that encrypts secrets
     Vault {
@@ -247,6 +252,7 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Trigger { command } => trigger::run(command, outer),
         Command::Credential { command } => credential::run(command, outer),
         Command::Index { command } => index::run(command, outer),
+        Command::App { command } => app::run(command, outer),
         Command::Vault { command } => credential::run_vault(command, outer),
         Command::Audit(command) => command.run(outer),
         Command::Config { command: ConfigCommand::Show { output } } => {

@@ -27,9 +27,17 @@ enum Install {
     Pip(&'static str, &'static [&'static str]),
 }
 
-/// Rules of accessibility, run in the pages; another implementation of signed tokens; and an OpenID provider. Installed
-/// together: npm removes what it is not told of.
-const NPM_PACKAGES: [&str; 3] = ["axe-core@4.14.1", "jose@6.2.17", "oidc-provider@9.13.3"];
+/// Rules of accessibility, run in the pages; another implementation of signed tokens; an OpenID provider; and writers of
+/// archives. Installed together: npm removes what it is not told of.
+const NPM_PACKAGES: [&str; 7] = [
+    "axe-core@4.14.1",
+    "jose@6.2.17",
+    "oidc-provider@9.13.3",
+    "archiver@7.0.1",
+    "fflate@0.8.3",
+    "jszip@3.10.2",
+    "yazl@3.3.1",
+];
 /// Another implementation of signed tokens, and the cryptography under it.
 const PYJWT_PACKAGES: &[&str] = &["PyJWT==2.15.1", "cryptography==50.0.2"];
 /// The models of the ChatKit protocol, without the packages that only its server needs.
@@ -50,6 +58,8 @@ const TOOLS: &str = "target/xtask/tools";
 const AXE_FILE: &str = "node_modules/axe-core/axe.min.js";
 const JOSE_FOLDER: &str = "node_modules/jose";
 const PROVIDER_FOLDER: &str = "node_modules/oidc-provider";
+const NODE_FOLDER: &str = "node_modules";
+const ARCHIVERS: [&str; 4] = ["archiver", "fflate", "jszip", "yazl"];
 const PYTHON_FOLDER: &str = "python";
 const CHATKIT_FOLDER: &str = "chatkit";
 
@@ -107,6 +117,21 @@ const NEEDS: &[Need] = &[
         found: |root| tool(root, PROVIDER_FOLDER).join("package.json").is_file(),
         install: Install::Npm,
         why: "the test that signs in by a provider of others",
+    },
+    Need {
+        name: "archivers",
+        found: |root| {
+            let folder = tool(root, NODE_FOLDER);
+            ARCHIVERS.iter().all(|name| folder.join(name).join("package.json").is_file())
+        },
+        install: Install::Npm,
+        why: "the tests that read archives of other writers",
+    },
+    Need {
+        name: "zip",
+        found: |_| run::on_path("zip").is_some(),
+        install: Install::Apt("zip"),
+        why: "the test that reads archives of Info-ZIP",
     },
     Need {
         name: "pyjwt",
@@ -177,6 +202,7 @@ pub(crate) fn provide(root: &Path) -> Vec<(String, String)> {
         ("CALLBOARD_AXE", AXE_FILE),
         ("CALLBOARD_JOSE", JOSE_FOLDER),
         ("CALLBOARD_OIDC_PROVIDER", PROVIDER_FOLDER),
+        ("CALLBOARD_ARCHIVERS", NODE_FOLDER),
         ("CALLBOARD_PYJWT", PYTHON_FOLDER),
         ("CALLBOARD_CHATKIT", CHATKIT_FOLDER),
     ];
@@ -256,6 +282,8 @@ mod tests {
                 "CALLBOARD_MISSING_AXE",
                 "CALLBOARD_MISSING_JOSE",
                 "CALLBOARD_MISSING_OIDC_PROVIDER",
+                "CALLBOARD_MISSING_ARCHIVERS",
+                "CALLBOARD_MISSING_ZIP",
                 "CALLBOARD_MISSING_PYJWT",
                 "CALLBOARD_MISSING_CHATKIT",
                 "CALLBOARD_MISSING_SCRIPT",

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod answer;
+pub(crate) mod app;
 pub(crate) mod audit;
 pub(crate) mod chat;
 pub(crate) mod checkpoint;

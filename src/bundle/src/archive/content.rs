@@ -1,0 +1,138 @@
+//! The content of an entry, piece by piece.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::{Entry, Method};
+use crate::error::Stop;
+
+const INPUT_BYTES: usize = 32 * 1024;
+
+/// A step of reading.
+pub(crate) enum Piece {
+    /// This many bytes of the buffer.
+    Bytes(usize),
+    /// The content is complete, and as the archive says.
+    End,
+    /// The content is not as the archive says.
+    Fault(Fault),
+}
+
+/// How a content differs from what the archive says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The compressed data cannot be inflated.
+    Damaged,
+    Checksum,
+    Size,
+    /// The compressed data ends before the content does.
+    Short,
+    /// The content ends before the compressed data does.
+    Unread,
+}
+
+/// Reads an entry. Holds two buffers and the window of deflate, whatever the size of the entry.
+pub(crate) struct Content<'r, R> {
+    reader: &'r mut R,
+    /// Bytes of the entry that were not read from the archive.
+    left: u64,
+    input: Vec<u8>,
+    /// What of `input` was not inflated.
+    from: usize,
+    inflate: Option<Decompress>,
+    /// The end of the compressed data was reached.
+    ended: bool,
+    crc: crc32fast::Hasher,
+    count: u64,
+    expected: (u32, u64),
+}
+
+impl<'r, R: Read + Seek> Content<'r, R> {
+    pub(crate) fn open(reader: &'r mut R, entry: &Entry) -> Result<Self, Stop> {
+        reader.seek(SeekFrom::Start(entry.data))?;
+        let inflate = match entry.method {
+            Method::Stored => None,
+            Method::Deflated => Some(Decompress::new(false)),
+        };
+        Ok(Self {
+            reader,
+            left: u64::from(entry.packed),
+            input: Vec::new(),
+            from: 0,
+            inflate,
+            ended: false,
+            crc: crc32fast::Hasher::new(),
+            count: 0,
+            expected: (entry.crc, u64::from(entry.size)),
+        })
+    }
+
+    /// Reads the next bytes into `buffer`, which is not empty.
+    pub(crate) fn next(&mut self, buffer: &mut [u8]) -> Result<Piece, Stop> {
+        loop {
+            if self.ended {
+                return Ok(self.end());
+            }
+            if self.from == self.input.len() {
+                self.refill()?;
+            }
+            let given = self.input.get(self.from..).unwrap_or_default();
+            let (used, made, status) = match &mut self.inflate {
+                None => {
+                    let count = given.len().min(buffer.len());
+                    if let (Some(to), Some(from)) = (buffer.get_mut(..count), given.get(..count)) {
+                        to.copy_from_slice(from);
+                    }
+                    let end = if count == 0 { Status::StreamEnd } else { Status::Ok };
+                    (count, count, end)
+                }
+                Some(inflate) => {
+                    let before = (inflate.total_in(), inflate.total_out());
+                    let Ok(status) = inflate.decompress(given, buffer, FlushDecompress::None) else {
+                        return Ok(Piece::Fault(Fault::Damaged));
+                    };
+                    let used = usize::try_from(inflate.total_in() - before.0).unwrap_or(usize::MAX);
+                    (used, usize::try_from(inflate.total_out() - before.1).unwrap_or(usize::MAX), status)
+                }
+            };
+            self.from = self.from.saturating_add(used);
+            let empty = given.is_empty();
+            self.ended = matches!(status, Status::StreamEnd);
+            if made > 0 {
+                self.crc.update(buffer.get(..made).unwrap_or_default());
+                self.count = self.count.saturating_add(u64::try_from(made).unwrap_or(u64::MAX));
+                return Ok(Piece::Bytes(made));
+            }
+            match status {
+                Status::StreamEnd => {}
+                _ if empty => return Ok(Piece::Fault(Fault::Short)),
+                _ if used == 0 => return Ok(Piece::Fault(Fault::Damaged)),
+                _ => {}
+            }
+        }
+    }
+
+    fn refill(&mut self) -> Result<(), Stop> {
+        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(INPUT_BYTES);
+        self.input.resize(count, 0);
+        self.from = 0;
+        if !super::local::fill(self.reader, &mut self.input)? {
+            return Err(Stop::changed());
+        }
+        self.left = self.left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
+        Ok(())
+    }
+
+    fn end(&mut self) -> Piece {
+        if self.left > 0 || self.from < self.input.len() {
+            Piece::Fault(Fault::Unread)
+        } else if self.count != self.expected.1 {
+            Piece::Fault(Fault::Size)
+        } else if self.crc.clone().finalize() != self.expected.0 {
+            Piece::Fault(Fault::Checksum)
+        } else {
+            Piece::End
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! An entry of the archive's directory.
+
+use super::extra::Extras;
+use super::fields::Fields;
+use crate::code::Code;
+
+pub(super) const LOCAL: [u8; 4] = *b"PK\x03\x04";
+pub(crate) const CENTRAL: [u8; 4] = *b"PK\x01\x02";
+const SIGNATURES: [[u8; 4]; 3] = [super::end::END, *b"PK\x06\x06", *b"PK\x06\x07"];
+
+/// The entry's sizes and checksum follow its data.
+pub(super) const DESCRIPTOR: u16 = 1 << 3;
+const UTF8: u16 = 1 << 11;
+/// Two bits for the level of deflate, and the two above.
+const ALLOWED: u16 = 1 << 1 | 1 << 2 | DESCRIPTOR | UTF8;
+const ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
+const PATCH: u16 = 1 << 5;
+
+/// How the content is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    Stored,
+    Deflated,
+}
+
+/// An entry as the directory describes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) name: Box<[u8]>,
+    pub(super) version: u16,
+    pub(super) flags: u16,
+    pub(crate) method: Method,
+    /// Time and date.
+    pub(super) time: u32,
+    pub(crate) crc: u32,
+    /// Bytes in the archive.
+    pub(crate) packed: u32,
+    /// Bytes of the content.
+    pub(crate) size: u32,
+    /// Where the local header is.
+    pub(crate) offset: u32,
+    /// Unix mode and DOS attributes.
+    pub(crate) attributes: u32,
+    pub(crate) extras: Extras,
+    /// Where the content is; set when the local header was read.
+    pub(crate) data: u64,
+}
+
+impl Entry {
+    /// Whether the name is marked as UTF-8.
+    pub(crate) fn is_utf8(&self) -> bool {
+        self.flags & UTF8 != 0
+    }
+
+    pub(crate) fn is_folder(&self) -> bool {
+        self.name.last() == Some(&b'/')
+    }
+
+    /// Reads an entry from the directory; `None` if it is cut off or not an entry.
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Result<Self, Wrong>> {
+        fields.0 = fields.0.strip_prefix(&CENTRAL)?;
+        let _made_by = fields.u16()?;
+        let (version, flags, method) = (fields.u16()?, fields.u16()?, fields.u16()?);
+        let (time, crc, packed, size) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
+        let (name, extra, comment) = (fields.u16()?, fields.u16()?, fields.u16()?);
+        let (disk, _internal, attributes, offset) =
+            (fields.u16()?, fields.u16()?, fields.u32()?, fields.u32()?);
+        let (name, extra) = (fields.take(name)?, fields.take(extra)?);
+        let has_comment = !fields.take(comment)?.is_empty();
+        let checked = || {
+            encryption_and_flags(flags, method)?;
+            let extras = Extras::read(extra, name)?;
+            let method = match method {
+                0 => Method::Stored,
+                8 => Method::Deflated,
+                _ => {
+                    return Err((
+                        Code::UnsupportedCompression,
+                        "The method of compression is not supported.",
+                    ));
+                }
+            };
+            let malformed = |detail| Err((Code::ZipMalformed, detail));
+            if has_comment {
+                return malformed("The entry has a comment.");
+            }
+            if disk != 0 {
+                return malformed("The entry is on another disk.");
+            }
+            if [packed, size, offset].contains(&u32::MAX) {
+                return malformed("The entry needs ZIP64; bundles are too small to need it.");
+            }
+            if SIGNATURES.iter().any(|mark| [name, extra].iter().any(|text| contains(text, mark))) {
+                return malformed("The directory contains a second end record.");
+            }
+            if method == Method::Stored && packed != size {
+                return Err((Code::SizeMismatch, "The entry is not compressed, but gives two sizes."));
+            }
+            let name = name.into();
+            Ok(Self {
+                name,
+                version,
+                flags,
+                method,
+                time,
+                crc,
+                packed,
+                size,
+                offset,
+                attributes,
+                extras,
+                data: 0,
+            })
+        };
+        Some(checked().map_err(|(code, detail)| Wrong { name: name.into(), code, detail }))
+    }
+}
+
+/// Why an entry is refused.
+pub(super) struct Wrong {
+    pub(super) name: Box<[u8]>,
+    pub(super) code: Code,
+    pub(super) detail: &'static str,
+}
+
+fn encryption_and_flags(flags: u16, method: u16) -> Result<(), (Code, &'static str)> {
+    const METHOD_AES: u16 = 99;
+    if flags & ENCRYPTED != 0 || method == METHOD_AES {
+        return Err((Code::EncryptedEntry, "The entry is encrypted."));
+    }
+    if flags & PATCH != 0 {
+        return Err((Code::ZipMalformed, "The entry is a patch of another file."));
+    }
+    if flags & !ALLOWED != 0 {
+        return Err((Code::ZipMalformed, "The entry has flags without a common meaning."));
+    }
+    Ok(())
+}
+
+fn contains(text: &[u8], mark: &[u8]) -> bool {
+    text.windows(mark.len()).any(|window| window == mark)
+}

@@ -1,0 +1,63 @@
+//! Extra fields of an entry. Fields that give an entry a second meaning are refused, the others have no effect.
+
+use std::collections::BTreeSet;
+
+use super::fields::Fields;
+use crate::code::Code;
+
+const ZIP64: u16 = 0x0001;
+const PKWARE_UNIX: u16 = 0x000d;
+const STRONG_ENCRYPTION: u16 = 0x0017;
+const AES: u16 = 0x9901;
+const ASI_UNIX: u16 = 0x756e;
+const UNICODE_PATH: u16 = 0x7075;
+
+/// Bytes of [`PKWARE_UNIX`] before the target of a link.
+const PKWARE_UNIX_FIXED: usize = 12;
+/// Bytes of [`UNICODE_PATH`] before the name: a version and the checksum of the other name.
+const UNICODE_PATH_FIXED: usize = 5;
+
+/// What the extra fields say.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extras {
+    /// A field gives the entry another name.
+    pub(crate) other_name: bool,
+    /// A field makes the entry a link or a device.
+    pub(crate) link: bool,
+}
+
+impl Extras {
+    /// Reads all extra fields of an entry with this name.
+    pub(super) fn read(extra: &[u8], name: &[u8]) -> Result<Self, (Code, &'static str)> {
+        let malformed = |detail| (Code::ZipMalformed, detail);
+        let mut fields = Fields(extra);
+        let mut seen = BTreeSet::new();
+        let mut extras = Self::default();
+        while !fields.is_empty() {
+            let cut = malformed("An extra field is cut off.");
+            let id = fields.u16().ok_or(cut)?;
+            let length = fields.u16().ok_or(cut)?;
+            let value = fields.take(length).ok_or(cut)?;
+            if !seen.insert(id) {
+                return Err(malformed("An extra field is repeated."));
+            }
+            match id {
+                ZIP64 => {
+                    return Err(malformed("The entry has a ZIP64 field; bundles are too small to need it."));
+                }
+                AES | STRONG_ENCRYPTION => {
+                    return Err((Code::EncryptedEntry, "The entry has a field of an encryption."));
+                }
+                UNICODE_PATH => {
+                    let other = value.get(UNICODE_PATH_FIXED..);
+                    let other = other.ok_or(malformed("The field with the Unicode name is cut off."))?;
+                    extras.other_name |= other != name;
+                }
+                PKWARE_UNIX => extras.link |= value.len() > PKWARE_UNIX_FIXED,
+                ASI_UNIX => extras.link = true,
+                _ => {}
+            }
+        }
+        Ok(extras)
+    }
+}

@@ -1,0 +1,74 @@
+//! The structure of the archive, checked before a byte is inflated: exactly one way to read it.
+//!
+//! Readers of ZIP archives disagree about ambiguous ones. Here an archive has one end record without a comment, one
+//! directory directly before it, and entries that fill the space before the directory in the order of their offsets. Local
+//! headers and descriptors equal the directory.
+
+mod content;
+mod end;
+mod entry;
+mod extra;
+mod fields;
+mod local;
+
+use std::io::{Read, Seek, SeekFrom};
+
+pub(crate) use content::{Content, Fault, Piece};
+pub(crate) use end::{END, END_BYTES};
+pub(crate) use entry::{CENTRAL, Entry, Method};
+
+use crate::code::Code;
+use crate::error::Stop;
+use crate::finding::Findings;
+use fields::Fields;
+
+/// Reads the structure; the entries are in the order of the archive. They can be read only if there are no findings.
+pub(crate) fn read(reader: &mut (impl Read + Seek), findings: &mut Findings) -> Result<Vec<Entry>, Stop> {
+    let length = reader.seek(SeekFrom::End(0))?;
+    let searched = length.min(u64::try_from(end::SEARCHED_BYTES).unwrap_or(u64::MAX));
+    reader.seek(SeekFrom::Start(length - searched))?;
+    let mut tail = vec![0; usize::try_from(searched).unwrap_or_default()];
+    if !local::fill(reader, &mut tail)? {
+        return Err(Stop::changed());
+    }
+    let directory = match end::read(&tail, length) {
+        Ok(directory) => directory,
+        Err((code, detail)) => {
+            findings.archive(code, detail);
+            return Ok(Vec::new());
+        }
+    };
+    drop(tail);
+    reader.seek(SeekFrom::Start(directory.offset))?;
+    let mut bytes = vec![0; usize::try_from(directory.bytes).unwrap_or_default()];
+    if !local::fill(reader, &mut bytes)? {
+        return Err(Stop::changed());
+    }
+    let mut entries = entries(&bytes, directory.entries, findings);
+    drop(bytes);
+    if findings.is_empty() {
+        local::read(reader, &mut entries, directory.offset, findings)?;
+    }
+    Ok(entries)
+}
+
+/// Reads a directory that has exactly `count` entries and nothing else.
+fn entries(bytes: &[u8], count: u16, findings: &mut Findings) -> Vec<Entry> {
+    let mut fields = Fields(bytes);
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        match Entry::read(&mut fields) {
+            Some(Ok(entry)) => entries.push(entry),
+            Some(Err(wrong)) => findings.file(wrong.code, &wrong.name, wrong.detail),
+            None => {
+                let detail = "The directory has fewer entries than the end record says, or a damaged one.";
+                findings.archive(Code::ZipMalformed, detail);
+                return entries;
+            }
+        }
+    }
+    if !fields.is_empty() {
+        findings.archive(Code::ZipMalformed, "The directory has more than its entries.");
+    }
+    entries
+}

@@ -1,0 +1,95 @@
+//! The stages of a check. A stage runs only if the one before it has no findings.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
+
+use kernel::Clock;
+
+use crate::accepted::{Accepted, File};
+use crate::archive;
+use crate::code::Code;
+use crate::contents::Contents;
+use crate::deadline::Deadline;
+use crate::error::CheckError;
+use crate::finding::{Finding, Findings};
+use crate::kinds::{extension, media_type};
+use crate::limits::Limits;
+use crate::names::Names;
+
+/// How long a check may take by default.
+pub const TIME: Duration = Duration::from_secs(10);
+
+/// The result of a check.
+#[derive(Debug)]
+pub enum Verdict {
+    /// The bundle can be served.
+    Accepted(Box<Accepted>),
+    /// The bundle is refused for 1 to [`MAX_FINDINGS`](crate::MAX_FINDINGS) reasons, the first by precedence first.
+    Refused(Vec<Finding>),
+}
+
+/// Checks a bundle. Memory does not depend on what the archive inflates to.
+///
+/// # Errors
+/// [`CheckError::Io`] if the archive cannot be read, [`CheckError::Overdue`] after `time`.
+pub fn check<R: Read + Seek>(
+    archive: &mut R,
+    limits: &Limits,
+    clock: &dyn Clock,
+    time: Duration,
+) -> Result<Verdict, CheckError> {
+    let deadline = Deadline::after(clock, time);
+    let stages = Stages { archive, limits, deadline };
+    match stages.run()? {
+        Ok(accepted) => Ok(Verdict::Accepted(Box::new(accepted))),
+        Err(findings) => Ok(Verdict::Refused(findings.into_vec())),
+    }
+}
+
+struct Stages<'a, R> {
+    archive: &'a mut R,
+    limits: &'a Limits,
+    deadline: Deadline<'a>,
+}
+
+impl<R: Read + Seek> Stages<'_, R> {
+    fn run(self) -> Result<Result<Accepted, Findings>, CheckError> {
+        let Self { archive, limits, deadline } = self;
+        let size = archive.seek(SeekFrom::End(0))?;
+        let mut findings = Findings::default();
+        if size > limits.compressed {
+            let detail = format!("The archive has {size} bytes; at most {} are allowed.", limits.compressed);
+            findings.archive(Code::BundleTooLarge, detail);
+            return Ok(Err(findings));
+        }
+        let entries = archive::read(archive, &mut findings)?;
+        if !findings.is_empty() {
+            return Ok(Err(findings));
+        }
+        let names = Names::read(&entries, limits);
+        if !names.limits.is_empty() {
+            return Ok(Err(names.limits));
+        }
+        let numbers = names.files.iter().map(|(_, number)| *number).collect();
+        let contents = Contents::read(archive, &entries, &numbers, limits, &deadline)?;
+        let stages = [contents.structure, contents.limits, names.names, contents.kinds];
+        if let Some(findings) = stages.into_iter().find(|findings| !findings.is_empty()) {
+            return Ok(Err(findings));
+        }
+        let file = |(path, number): (String, usize)| {
+            let (entry, digest) = (entries.get(number)?.clone(), *contents.digests.get(number)?);
+            let (size, media_type) = (u64::from(entry.size), media_type(&path));
+            Some(File { path, size, digest, media_type, entry })
+        };
+        let files: Vec<File> = names.files.into_iter().filter_map(file).collect();
+        let wasm = files.iter().any(|file| extension(&file.path) == "wasm");
+        Ok(Ok(Accepted {
+            files,
+            dropped: names.dropped,
+            notes: Vec::new(),
+            size,
+            expanded_size: contents.expanded,
+            wasm,
+        }))
+    }
+}

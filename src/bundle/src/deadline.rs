@@ -1,0 +1,28 @@
+//! How long a check may take.
+
+use std::time::Duration;
+
+use kernel::Clock;
+
+use crate::error::Stop;
+
+/// A point in monotonic time.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline<'c> {
+    clock: &'c dyn Clock,
+    at: Duration,
+}
+
+impl<'c> Deadline<'c> {
+    pub(crate) fn after(clock: &'c dyn Clock, limit: Duration) -> Self {
+        Self { clock, at: clock.monotonic().saturating_add(limit) }
+    }
+
+    pub(crate) fn has_passed(&self) -> bool {
+        self.clock.monotonic() > self.at
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Stop> {
+        if self.has_passed() { Err(Stop::Overdue) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,24 @@
+//! Why a check has no result.
+
+use std::io;
+
+/// The check has no result. A bundle that is refused is not an error.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The archive cannot be read.
+    #[error("the archive cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// The deadline passed before the check was complete.
+    #[error("the check took too long")]
+    Overdue,
+}
+
+/// The same inside the crate.
+pub(crate) type Stop = CheckError;
+
+impl CheckError {
+    /// The archive is shorter than a moment ago.
+    pub(crate) fn changed() -> Self {
+        Self::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "the archive changed while it was read"))
+    }
+}

@@ -1,0 +1,52 @@
+//! What files contain: archives and programs are refused, by their content and by their names.
+
+mod archives;
+mod executables;
+mod media_types;
+mod trailer;
+
+pub use media_types::{OTHER, media_type};
+
+use crate::code::Code;
+use trailer::Tail;
+
+/// First bytes of a file that are looked at: up to the descriptor of an ISO image.
+const HEAD_BYTES: usize = 0x9006;
+
+/// Looks at a file while its content passes.
+#[derive(Debug, Default)]
+pub(crate) struct Inspector {
+    head: Vec<u8>,
+    tail: Tail,
+}
+
+impl Inspector {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        let missing = HEAD_BYTES.saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(bytes.get(..missing).unwrap_or_default());
+        self.tail.feed(bytes);
+    }
+
+    /// Why the file is refused.
+    pub(crate) fn end(self, path: &str) -> Option<(Code, String)> {
+        let extension = extension(path);
+        if let Some(kind) = archives::by_content(&self.head).or_else(|| self.tail.archive()) {
+            return Some((Code::NestedArchive, format!("The file is or contains an archive ({kind}).")));
+        }
+        if archives::EXTENSIONS.contains(&extension.as_str()) {
+            return Some((Code::NestedArchive, format!("`.{extension}` is the extension of archives.")));
+        }
+        if let Some(kind) = executables::by_content(&self.head) {
+            return Some((Code::Executable, format!("The file is a program ({kind}).")));
+        }
+        executables::EXTENSIONS
+            .contains(&extension.as_str())
+            .then(|| (Code::Executable, format!("`.{extension}` is the extension of programs.")))
+    }
+}
+
+/// The extension of a path in lower case, or nothing.
+pub(crate) fn extension(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default()
+}

@@ -1,0 +1,71 @@
+//! Archives at the end of a file: a ZIP archive after an image, or a disk image.
+
+use crate::archive::{CENTRAL, END, END_BYTES};
+
+/// Where the end record of an archive can be, counted from the end of the file.
+const SEARCHED: usize = 65_557;
+const DMG_TRAILER: usize = 512;
+/// Bytes of an entry in a directory without its name.
+const ENTRY_BYTES: u64 = 46;
+
+/// The last bytes of a file, and how many came before.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    bytes: Vec<u8>,
+    before: u64,
+}
+
+impl Tail {
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() > 3 * SEARCHED {
+            let old = self.bytes.len() - SEARCHED;
+            self.bytes.drain(..old);
+            self.before = self.before.saturating_add(u64::try_from(old).unwrap_or(u64::MAX));
+        }
+    }
+
+    /// The kind of the archive in the last bytes.
+    pub(super) fn archive(&self) -> Option<&'static str> {
+        let old = self.bytes.len().saturating_sub(DMG_TRAILER);
+        if self.bytes.get(old..).is_some_and(|trailer| trailer.starts_with(b"koly")) {
+            return Some("disk image");
+        }
+        let old = self.bytes.len().saturating_sub(SEARCHED);
+        let mut starts =
+            (old..self.bytes.len()).filter(|at| self.at(*at).is_some_and(|rest| rest.starts_with(&END)));
+        starts.any(|at| self.is_end_record(at)).then_some("ZIP")
+    }
+
+    fn at(&self, at: usize) -> Option<&[u8]> {
+        self.bytes.get(at..)
+    }
+
+    /// Whether the end record leads to a directory, with offsets from the file's beginning or the archive's.
+    fn is_end_record(&self, at: usize) -> bool {
+        let Some(record) = self.at(at).and_then(|rest| rest.get(..END_BYTES)) else { return false };
+        let small = |at: usize| {
+            record.get(at..).and_then(<[u8]>::first_chunk).map(|f| u64::from(u16::from_le_bytes(*f)))
+        };
+        let large = |at: usize| {
+            record.get(at..).and_then(<[u8]>::first_chunk).map(|f| u64::from(u32::from_le_bytes(*f)))
+        };
+        let (Some(count), Some(size), Some(offset)) = (small(10), large(12), large(16)) else { return false };
+        let end = self.before.saturating_add(u64::try_from(at).unwrap_or(u64::MAX));
+        if count == 0 || size < ENTRY_BYTES || size > end {
+            return false;
+        }
+        self.is_directory(end - size) || offset < end && self.is_directory(offset)
+    }
+
+    /// Whether a directory can begin there; what has passed cannot be ruled out.
+    fn is_directory(&self, position: u64) -> bool {
+        match position.checked_sub(self.before) {
+            None => true,
+            Some(at) => usize::try_from(at)
+                .ok()
+                .and_then(|at| self.at(at))
+                .is_some_and(|rest| rest.starts_with(&CENTRAL)),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Bundles of hosted apps: whether a ZIP archive can be served, and with which policies.
+//!
+//! [`check`] reads an archive in stages: structure, limits, names, and what the files are. It never inflates more than a
+//! piece at a time, never extracts to a path, and returns the same findings for the same bytes.
+
+mod accepted;
+mod archive;
+mod check;
+mod code;
+mod contents;
+mod deadline;
+mod error;
+mod finding;
+mod kinds;
+mod limits;
+mod names;
+
+pub use accepted::{Accepted, File, FileReader};
+pub use check::{TIME, Verdict, check};
+pub use code::Code;
+pub use error::CheckError;
+pub use finding::{Finding, MAX_FINDINGS, Note};
+pub use kinds::{OTHER, media_type};
+pub use limits::Limits;
+pub use names::MANIFEST;

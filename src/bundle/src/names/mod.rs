@@ -1,0 +1,120 @@
+//! The names of a bundle's files.
+
+mod collisions;
+mod modes;
+mod rules;
+pub(crate) mod unicode;
+
+pub use rules::MANIFEST;
+
+use crate::archive::Entry;
+use crate::code::Code;
+use crate::finding::{Findings, printable};
+use crate::limits::Limits;
+
+const INDEX: &str = "index.html";
+/// What desktop systems add to archives.
+const JUNK_FOLDER: &str = "__MACOSX";
+const JUNK_FILES: [&str; 2] = [".DS_Store", "Thumbs.db"];
+
+/// The names of the entries, sorted out.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// Paths of the files, each with the number of its entry.
+    pub(crate) files: Vec<(String, usize)>,
+    /// Files that the service drops.
+    pub(crate) dropped: Vec<String>,
+    /// Reached limits.
+    pub(crate) limits: Findings,
+    /// Refused names.
+    pub(crate) names: Findings,
+}
+
+impl Names {
+    /// Checks the names of all entries.
+    pub(crate) fn read(entries: &[Entry], limits: &Limits) -> Self {
+        let mut names = Self::default();
+        let mut folders = Vec::new();
+        let mut count = 0_usize;
+        for (number, entry) in entries.iter().enumerate() {
+            let text = std::str::from_utf8(&entry.name);
+            if text.is_ok_and(is_junk) {
+                if !entry.is_folder() {
+                    names.dropped.push(printable(&entry.name));
+                }
+                continue;
+            }
+            count += usize::from(!entry.is_folder());
+            let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
+            if let Some((code, detail)) = rules::too_large(path, limits.depth) {
+                names.limits.file(code, &entry.name, detail);
+            }
+            if let Some(path) = names.entry(entry) {
+                if entry.is_folder() {
+                    folders.push(path);
+                } else {
+                    names.files.push((path.to_owned(), number));
+                }
+            }
+        }
+        names.dropped.sort_unstable();
+        names.files.sort_unstable();
+        if count > limits.files {
+            let detail = format!("The bundle has {count} files; at most {} are allowed.", limits.files);
+            names.limits.archive(Code::TooManyFiles, detail);
+        }
+        let files: Vec<&str> = names.files.iter().map(|(path, _)| path.as_str()).collect();
+        collisions::find(&files, &folders, &mut names.names);
+        if !files.contains(&INDEX) {
+            names.names.archive(Code::IndexMissing, hint(&files));
+        }
+        names
+    }
+
+    /// Checks an entry by itself; returns its path, without a slash at the end, if it is UTF-8.
+    fn entry<'a>(&mut self, entry: &'a Entry) -> Option<&'a str> {
+        let mut note = |code, detail: String| self.names.file(code, &entry.name, detail);
+        if let Some((code, detail)) = modes::refused(entry) {
+            note(code, detail.to_owned());
+        }
+        let Ok(name) = std::str::from_utf8(&entry.name) else {
+            note(Code::NameNotUtf8, "The name is not UTF-8.".to_owned());
+            return None;
+        };
+        if !name.is_ascii() && !entry.is_utf8() {
+            note(Code::NameNotUtf8, "The name is not ASCII and not marked as UTF-8.".to_owned());
+        }
+        if entry.extras.other_name {
+            note(Code::UnsafePath, "An extra field gives the entry another name.".to_owned());
+        }
+        let path = name.strip_suffix('/').unwrap_or(name);
+        if let Some((code, detail)) = rules::unsafe_path(path) {
+            note(code, detail);
+        } else {
+            rules::other_rules(path, entry.is_folder(), note);
+        }
+        Some(path)
+    }
+}
+
+fn is_junk(name: &str) -> bool {
+    let path = name.strip_suffix('/').unwrap_or(name);
+    path.split('/').next() == Some(JUNK_FOLDER)
+        || !name.ends_with('/') && path.rsplit('/').next().is_some_and(|last| JUNK_FILES.contains(&last))
+}
+
+/// Where the index may be instead.
+fn hint(files: &[&str]) -> String {
+    if let Some(other) = files.iter().find(|file| file.eq_ignore_ascii_case(INDEX)) {
+        return format!("`{}` must have the name `{INDEX}`.", printable(other.as_bytes()));
+    }
+    let top = files.first().and_then(|file| file.split_once('/')).map(|(top, _)| top);
+    let only = top.filter(|top| files.iter().all(|file| file.split('/').next() == Some(top)));
+    match only {
+        Some(top) => {
+            let top = printable(top.as_bytes());
+            format!("All files are in the folder `{top}`; archive its content instead.")
+        }
+        None => format!("The bundle needs the file `{INDEX}`."),
+    }
+}

@@ -1,0 +1,58 @@
+//! All hostile bundles: how many there are, and that each code is provoked.
+
+use std::collections::BTreeSet;
+
+use bundle::{Code, MAX_FINDINGS};
+
+use crate::build::refused;
+use crate::{boundaries, kinds, names, structure};
+
+/// A bundle that is refused.
+pub(crate) struct Row {
+    pub(crate) what: String,
+    pub(crate) code: Code,
+    pub(crate) bytes: Vec<u8>,
+}
+
+pub(crate) fn row(what: impl Into<String>, code: Code, bytes: Vec<u8>) -> Row {
+    Row { what: what.into(), code, bytes }
+}
+
+/// Each row is refused with its code first, in the order of precedence, and the same again.
+pub(crate) fn all_are_refused(rows: &[Row]) {
+    let mut wrong = Vec::new();
+    for Row { what, code, bytes } in rows {
+        let findings = refused(bytes);
+        let first = findings.first().map(|finding| finding.code);
+        if first != Some(*code) {
+            wrong.push(format!("{what}: {findings:?} instead of {}", code.as_str()));
+        }
+        assert!(findings.is_sorted() && findings.len() <= MAX_FINDINGS, "{what}");
+        assert_eq!(findings, refused(bytes), "{what}");
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+fn rows() -> Vec<Row> {
+    [structure::rows(), names::rows(), kinds::rows(), boundaries::rows()].into_iter().flatten().collect()
+}
+
+#[test]
+fn there_are_at_least_two_hundred_and_they_differ() {
+    let rows = rows();
+    let names: BTreeSet<&str> = rows.iter().map(|row| row.what.as_str()).collect();
+    let bytes: BTreeSet<&[u8]> = rows.iter().map(|row| row.bytes.as_slice()).collect();
+    assert_eq!((names.len(), bytes.len()), (rows.len(), rows.len()));
+    assert!(rows.len() >= 200, "{}", rows.len());
+}
+
+#[test]
+fn each_code_is_provoked() {
+    let provoked: BTreeSet<Code> = rows().into_iter().map(|row| row.code).collect();
+    let missing: Vec<&str> = Code::ALL
+        .iter()
+        .filter(|code| **code <= Code::Executable && !provoked.contains(code))
+        .map(|code| code.as_str())
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
