@@ -30,7 +30,7 @@ pub use self::configured::{Dialect, EndpointSettings, ModelSettings};
 pub use self::gemini::Gemini;
 pub use self::openai::OpenAi;
 pub use self::part::{FileKind, FileRef, Image, Part};
-pub use self::price::{Price, Prices, cost, rounded, sees_images};
+pub use self::price::{Price, Prices, cost, list_price, rounded, sees_images};
 pub use self::transcription::{TranscribeRequest, Transcript, can_transcribe};
 pub use message::{
     EmbedRequest, Embeddings, Message, ModelAnswer, ModelRequest, Role, Tool, ToolCall, Usage,

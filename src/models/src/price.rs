@@ -51,19 +51,32 @@ impl Prices {
     }
 }
 
+impl Price {
+    /// Of a model that costs nothing.
+    pub const FREE: Self = Self { input: 0.0, cached: None, output: 0.0, text_only: false };
+
+    /// Dollars that a call costs.
+    #[must_use]
+    pub fn cost(&self, usage: Usage) -> f64 {
+        let cached = usage.cached_tokens.min(usage.input_tokens);
+        let of = |tokens: u64, price: f64| f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) * price;
+        let millionths = of(usage.input_tokens - cached, self.input)
+            + of(cached, self.cached.unwrap_or(self.input))
+            + of(usage.output_tokens, self.output);
+        rounded(millionths / 1e6)
+    }
+}
+
+/// The list price of `<provider>/<model>`; `None` if the table does not have it. The built-in model is free.
+#[must_use]
+pub fn list_price(model: &str) -> Option<Price> {
+    if model.starts_with("practice/") { Some(Price::FREE) } else { find(model).copied() }
+}
+
 /// Dollars that a call of `<provider>/<model>` costs; `None` where its price is not known.
 #[must_use]
 pub fn cost(model: &str, usage: Usage) -> Option<f64> {
-    if model.starts_with("practice/") {
-        return Some(0.0);
-    }
-    let price = find(model)?;
-    let cached = usage.cached_tokens.min(usage.input_tokens);
-    let of = |tokens: u64, price: f64| f64::from(u32::try_from(tokens).unwrap_or(u32::MAX)) * price;
-    let millionths = of(usage.input_tokens - cached, price.input)
-        + of(cached, price.cached.unwrap_or(price.input))
-        + of(usage.output_tokens, price.output);
-    Some(rounded(millionths / 1e6))
+    list_price(model).map(|price| price.cost(usage))
 }
 
 /// Whether `<provider>/<model>` may be sent images: not if the table says that it reads texts only. A model that is not in

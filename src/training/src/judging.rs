@@ -2,6 +2,7 @@
 
 use wire::ErrorCode;
 
+use crate::calls::dollars;
 use crate::case::Case;
 use crate::evaluators::{Bench, Evaluator, Measured, Subject, Verdict};
 use crate::runner::{CaseError, CaseRun};
@@ -13,8 +14,6 @@ pub struct CaseContext<'a> {
     pub split: Option<&'a str>,
     /// The epoch, if the run has epochs.
     pub epoch: Option<u32>,
-    /// US dollars of its calls, if all prices are known.
-    pub cost: Option<f64>,
 }
 
 /// The verdicts of these evaluators, in their order; `None` if the case has no score because the budget is spent. `bench`: for evaluators
@@ -66,7 +65,7 @@ fn subject<'a>(case: &'a Case, run: &'a CaseRun, place: CaseContext<'a>) -> Subj
         split: place.split,
         epoch: place.epoch,
         trace: &run.trace,
-        measured: Measured { duration: run.duration, cost: place.cost },
+        measured: Measured { duration: run.duration, cost: run.cost.map(dollars) },
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::{ErrorCode, FieldError};
 
+use crate::calls::PricedModel;
 use crate::prices::models_of_graph;
 use crate::prompts::has_trainable;
 
@@ -65,7 +66,7 @@ pub struct Resolution {
     pub with_trainable: Vec<String>,
     graphs: BTreeMap<String, Value>,
     /// The models that these graphs name.
-    pub(crate) models: BTreeSet<String>,
+    pub(crate) models: BTreeSet<PricedModel>,
 }
 
 impl Resolution {

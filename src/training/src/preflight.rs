@@ -14,9 +14,9 @@ use crate::evaluators::Evaluator;
 use crate::optimize::{KEPT_FOR_DEMOS, MOST_KEPT};
 use crate::pins::Resolution;
 use crate::policy::reach;
-use crate::prices::{check_prices, models_of_evaluators, models_of_graph};
+use crate::prices::{check_prices, models_of_evaluators, models_of_graph, priced_model};
 use crate::prompts::{TrainablePrompt, check_choices, readers, trainable_prompts};
-use crate::request::{Optimizer, OptimizerName, RunSettings, Workload};
+use crate::request::{Objective, Optimizer, OptimizerName, RunSettings, Workload};
 use crate::splits::Splits;
 use crate::warning::Warning;
 
@@ -160,21 +160,30 @@ impl Start<'_> {
         self.workload.evaluators.iter().any(calls)
     }
 
-    /// Notes a limit of the cost if the price of a model is not known. `evaluators`: those of the request; `models`: what proposes and what
-    /// judges, as fields of a node.
+    /// Notes what would count the cost, at `settings_at`, if the price of a model is not known: `budget.max_cost`, and
+    /// `objective.cost_penalty`, which counts cases alone. `evaluators`: those of the request; `models`: what proposes and what judges, as
+    /// fields of a node.
     pub fn check_prices(
         &self,
+        (settings, objective): (&RunSettings, Option<&Objective>),
         evaluators: &Value,
         models: &[&Map<String, Value>],
-        at: &str,
+        settings_at: &str,
         problems: &mut Vec<FieldError>,
     ) {
+        let prices = settings.models.prices();
         let mut all = models_of_graph(self.graph, self.config);
         all.extend(self.resolution.models.iter().cloned());
+        if objective.is_some_and(|objective| objective.cost_penalty > 0.0) {
+            let at = format!("{settings_at}/objective/cost_penalty");
+            check_prices(&all, &prices, (&at, "cost_penalty"), problems);
+        }
         all.append(&mut models_of_evaluators(evaluators));
-        let names = models.iter().filter_map(|model| model.get("model")?.as_str());
-        all.extend(names.map(str::to_owned));
-        check_prices(&all, at, problems);
+        all.extend(models.iter().filter_map(|model| priced_model(model, &Map::new())));
+        if settings.limits.max_cost.is_some() {
+            let at = format!("{settings_at}/budget/max_cost");
+            check_prices(&all, &prices, (&at, "max_cost"), problems);
+        }
     }
 
     /// The calls of one case with its verdicts.

@@ -2,35 +2,42 @@
 
 use std::collections::BTreeSet;
 
-use models::{Usage, cost};
 use serde_json::{Map, Value};
 use wire::FieldError;
 
+use crate::calls::{PricedModel, RunPrices};
 use crate::preflight::configured;
 
-/// The names of the models of a graph. What the config has is taken from it; another template stays as it is.
-pub(crate) fn models_of_graph(graph: &Value, config: &Map<String, Value>) -> BTreeSet<String> {
+/// The models of a graph with their endpoints. What the config has is taken from it; another template stays as it is.
+pub(crate) fn models_of_graph(graph: &Value, config: &Map<String, Value>) -> BTreeSet<PricedModel> {
     let mut found = BTreeSet::new();
     graph.get("nodes").into_iter().for_each(|nodes| collect(nodes, config, &mut found));
     found
 }
 
 /// The models that the configs of evaluators name.
-pub(crate) fn models_of_evaluators(evaluators: &Value) -> BTreeSet<String> {
+pub(crate) fn models_of_evaluators(evaluators: &Value) -> BTreeSet<PricedModel> {
     let mut found = BTreeSet::new();
     collect(evaluators, &Map::new(), &mut found);
     found
 }
 
-fn collect(value: &Value, config: &Map<String, Value>, found: &mut BTreeSet<String>) {
+/// The model that fields of a node name.
+pub(crate) fn priced_model(fields: &Map<String, Value>, config: &Map<String, Value>) -> Option<PricedModel> {
+    let text = |name: &str| {
+        let field = fields.get(name).filter(|field| field.is_string())?;
+        configured(field, config).as_str().map(str::to_owned)
+    };
+    Some((text("model")?, text("base_url")))
+}
+
+fn collect(value: &Value, config: &Map<String, Value>, found: &mut BTreeSet<PricedModel>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, config, found)),
         // Such a config is not for us.
         Value::Object(fields) if is_foreign(fields) => {}
         Value::Object(fields) => {
-            let model = fields.get("model").filter(|model| model.is_string());
-            let model = model.map(|model| configured(model, config));
-            found.extend(model.and_then(|model| model.as_str().map(str::to_owned)));
+            found.extend(priced_model(fields, config));
             // Nodes inside of nodes, and evaluators inside of evaluators.
             for name in ["body", "tools", "node", "config", "evaluators", "evaluator"] {
                 fields.get(name).into_iter().for_each(|inside| collect(inside, config, found));
@@ -45,13 +52,20 @@ fn is_foreign(fields: &Map<String, Value>) -> bool {
     fields.get("entrypoint").and_then(Value::as_str).is_some_and(|name| !name.starts_with("builtin:"))
 }
 
-/// Notes models without a known price: a limit of the cost would not hold. `at`: of `max_cost`.
-pub(crate) fn check_prices(models: &BTreeSet<String>, at: &str, problems: &mut Vec<FieldError>) {
-    let is_unknown = |model: &&String| cost(model, Usage::default()).is_none();
-    for model in models.iter().filter(is_unknown) {
-        let message = format!("the price of '{model}' is not known, so that 'max_cost' would not limit it");
+/// Notes models without a known price: what `field` of the request wants would not hold. `at`: of that field.
+pub(crate) fn check_prices(
+    models: &BTreeSet<PricedModel>,
+    prices: &RunPrices,
+    (at, field): (&str, &str),
+    problems: &mut Vec<FieldError>,
+) {
+    let is_unknown = |(model, base_url): &&PricedModel| prices.find(model, base_url.as_deref()).is_none();
+    for (model, _) in models.iter().filter(is_unknown) {
+        let message = format!("the price of '{model}' is not known, so that '{field}' would not count it");
         let problem = FieldError::new(at, "price_unknown", message);
-        problems.push(problem.suggest("limit 'max_llm_calls' or 'max_tokens' instead"));
+        problems.push(problem.suggest(format!(
+            "name its prices in dollars for a million tokens: \"models\": {{\"judge\": {{\"model\": \"{model}\", \"prices\": {{\"input\": 0.4, \"output\": 1.6}}}}}}; or limit 'max_llm_calls' or 'max_tokens' instead"
+        )));
     }
 }
 
@@ -65,15 +79,18 @@ mod tests {
     fn models_inside_of_nodes_and_evaluators_are_found() {
         let graph = json!({"nodes": [
             {"type": "llm", "model": "{{ config.model }}"},
-            {"type": "for_each", "body": {"type": "llm", "model": "openai/b"}},
+            {"type": "for_each", "body": {"type": "llm", "model": "openai/b", "base_url": "https://models.example"}},
             {"type": "agent", "model": "openai/c", "tools": [{"type": "node", "node": {"type": "llm", "model": "openai/d"}}]},
             {"type": "template", "template": "model"},
         ]});
         let config = json!({"model": "openai/a"});
         let found = models_of_graph(&graph, config.as_object().unwrap());
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["openai/a", "openai/b", "openai/c", "openai/d"]);
+        let there = Some("https://models.example".to_owned());
+        let expected = [("openai/a", None), ("openai/b", there), ("openai/c", None), ("openai/d", None)];
+        let expected = expected.map(|(model, place)| (model.to_owned(), place));
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
         let evaluators = json!([{"id": "a", "config": {"evaluators": [{"config": {"model": "openai/e"}}]}}]);
-        assert!(models_of_evaluators(&evaluators).contains("openai/e"));
+        assert!(models_of_evaluators(&evaluators).contains(&("openai/e".to_owned(), None)));
         let own = json!([{"id": "a", "entrypoint": "metrics:score", "config": {"model": "a lamp"}}]);
         assert!(models_of_evaluators(&own).is_empty());
     }
@@ -81,12 +98,19 @@ mod tests {
     #[test]
     fn a_limit_of_the_cost_needs_all_prices() {
         let known = models::Prices::known().models.keys().next().unwrap().clone();
-        let models: BTreeSet<String> =
-            [known, "practice/classify".to_owned(), "own/model".to_owned(), "{{ inputs.model }}".to_owned()]
-                .into();
-        let mut problems = Vec::new();
-        check_prices(&models, "/budget/max_cost", &mut problems);
-        let codes: Vec<_> = problems.iter().map(|it| (it.pointer.as_str(), it.code.as_str())).collect();
-        assert_eq!(codes, [("/budget/max_cost", "price_unknown"); 2]);
+        let models = [known.as_str(), "practice/classify", "own/model", "{{ inputs.model }}"];
+        let models: BTreeSet<PricedModel> = models.map(|model| (model.to_owned(), None)).into();
+        let codes = |prices: &RunPrices| {
+            let mut problems = Vec::new();
+            check_prices(&models, prices, ("/budget/max_cost", "max_cost"), &mut problems);
+            problems.into_iter().map(|it| (it.pointer, it.code)).collect::<Vec<_>>()
+        };
+        let unknown = ("/budget/max_cost".to_owned(), "price_unknown".to_owned());
+        assert_eq!(codes(&RunPrices::default()), vec![unknown.clone(); 2]);
+        let mut own = RunPrices::default();
+        own.add("own/model", Some("https://models.example"), models::Price::FREE);
+        assert_eq!(codes(&own), vec![unknown.clone(); 2], "that is another endpoint");
+        own.add("own/model", None, models::Price::FREE);
+        assert_eq!(codes(&own), [unknown]);
     }
 }

@@ -28,6 +28,9 @@ pub struct StoredResult {
     pub verdicts: Vec<Verdict>,
     /// Nanoseconds without the time in which calls waited.
     pub duration_ns: u64,
+    /// Nanodollars of its own calls, without those of its evaluators, if all prices are known.
+    #[serde(default)]
+    pub cost: Option<u64>,
     /// What its calls have used, those of its evaluators included.
     #[serde(default)]
     pub spent: StoredSpent,
@@ -111,6 +114,7 @@ impl StoredResult {
             trace: run.trace.iter().map(StoredStep::of).collect(),
             verdicts,
             duration_ns: u64::try_from(run.duration.as_nanos()).unwrap_or(u64::MAX),
+            cost: run.cost,
             spent: spent.into(),
         }
     }
@@ -124,6 +128,7 @@ impl StoredResult {
             error: self.error.map(StoredError::into_case),
             trace: self.trace.into_iter().map(StoredStep::into_step).collect(),
             duration: Duration::from_nanos(self.duration_ns),
+            cost: self.cost,
         };
         (run, self.verdicts)
     }
@@ -239,6 +244,7 @@ mod tests {
             error,
             trace: vec![step(None), step(Some(failed))],
             duration: Duration::from_nanos(123_456_789),
+            cost: Some(7),
         }
     }
 

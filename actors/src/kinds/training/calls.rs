@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use kernel::Ids;
 use store::batch::TrainingCallRow;
 use store::{Store, StoreError, StoredCall};
-use training::calls::{Amount, CallKey, CallSink, CallUsage, RecordedCall, Role, UnansweredCall, dollars};
+use training::calls::{
+    Amount, CallKey, CallSink, CallUsage, EarlierCalls, RecordedCall, Role, UnansweredCall, dollars,
+};
 use training::{read_reply, reply_json};
 use uuid::Uuid;
 
@@ -41,20 +44,16 @@ impl RecordedCalls {
     }
 
     fn add(&mut self, row: StoredCall, sum: &mut Amount) {
-        let number = |number: i64| u64::try_from(number).unwrap_or_default();
-        let used = Amount {
-            calls: number(row.calls),
-            input_tokens: number(row.input_tokens),
-            output_tokens: number(row.output_tokens),
-            nanodollars: number(row.nanodollars),
-        };
-        *sum = sum.plus(&used);
         let attempts = u32::try_from(row.attempts).unwrap_or_default();
         let Some(role) = Role::from_name(&row.role) else { return };
+        // An answer of an earlier run has cost this one nothing.
+        if attempts > 0 {
+            *sum = sum.plus(&used(&row));
+        }
         let usage = &mut self.usage;
         usage.llm_calls += u64::from(attempts);
         usage.retries += u64::from(attempts.saturating_sub(1));
-        usage.estimated |= row.estimated;
+        usage.estimated |= attempts > 0 && row.estimated;
         let by_role = match role {
             Role::Task => &mut usage.by_role.task,
             Role::Judge => &mut usage.by_role.judge,
@@ -62,18 +61,52 @@ impl RecordedCalls {
             Role::Embedding => &mut usage.by_role.embedding,
         };
         *by_role += u64::from(attempts);
-        let reply = row.reply.as_deref().and_then(|reply| stored_json(reply).ok()).and_then(read_reply);
-        let (Some(reply), Ok(key)) = (reply, <[u8; 32]>::try_from(row.key)) else { return };
-        self.recorded.push(RecordedCall {
-            key: CallKey(key),
-            role,
-            model: row.model,
-            reply,
-            used,
-            estimated: row.estimated,
-            attempts,
-            duration: Duration::from_millis(number(row.duration_ms)),
-        });
+        self.recorded.extend(recorded(row));
+    }
+}
+
+/// What the requests of a call have used.
+fn used(row: &StoredCall) -> Amount {
+    Amount {
+        calls: positive(row.calls),
+        input_tokens: positive(row.input_tokens),
+        output_tokens: positive(row.output_tokens),
+        nanodollars: positive(row.nanodollars),
+    }
+}
+
+/// A call as its row has it, if it was answered.
+fn recorded(row: StoredCall) -> Option<RecordedCall> {
+    let reply = row.reply.as_deref().and_then(|reply| stored_json(reply).ok()).and_then(read_reply)?;
+    Some(RecordedCall {
+        used: used(&row),
+        key: CallKey(<[u8; 32]>::try_from(row.key).ok()?),
+        role: Role::from_name(&row.role)?,
+        model: row.model,
+        reply,
+        estimated: row.estimated,
+        attempts: u32::try_from(row.attempts).unwrap_or_default(),
+        duration: Duration::from_millis(positive(row.duration_ms)),
+    })
+}
+
+fn positive(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+/// The calls of earlier runs of a workflow.
+pub(super) struct OfWorkflow {
+    pub(super) workflow: Uuid,
+    pub(super) run: Uuid,
+    pub(super) store: Store,
+    pub(super) writer: RunWriter<TrainingEvents>,
+}
+
+#[async_trait]
+impl EarlierCalls for OfWorkflow {
+    async fn find(&self, key: &CallKey) -> Option<RecordedCall> {
+        let read = || self.store.earlier_call(self.workflow, self.run, &key.0);
+        self.writer.ask("an answer of an earlier run", read).await.and_then(recorded)
     }
 }
 
@@ -111,31 +144,42 @@ impl Sink {
         })
     }
 
-    fn hand_over(&self, row: TrainingCallRow) {
-        self.writer.change_and_flush(|events| events.call(row));
+    fn hand_over(&self, row: TrainingCallRow, in_flight: Option<u32>) {
+        self.writer.change_and_flush(|events| {
+            events.call(row);
+            if let Some(requests) = in_flight {
+                events.in_flight(requests);
+            }
+        });
     }
 }
 
 impl CallSink for Sink {
-    fn record(&self, call: &RecordedCall) {
+    fn record(&self, call: &RecordedCall, in_flight: Option<u32>) {
         let Some(row) = self.row((&call.key, call.role, &call.model), &call.used) else { return };
-        self.hand_over(TrainingCallRow {
+        let row = TrainingCallRow {
             reply: Some(reply_json(&call.reply).to_string()),
             estimated: call.estimated,
             attempts: i32::try_from(call.attempts).unwrap_or(i32::MAX),
             duration_ms: millis(call.duration),
             ..row
-        });
+        };
+        self.hand_over(row, in_flight);
     }
 
-    fn record_unanswered(&self, call: &UnansweredCall) {
+    fn record_unanswered(&self, call: &UnansweredCall, in_flight: Option<u32>) {
         let Some(row) = self.row((&call.key, call.role, &call.model), &call.used) else { return };
-        self.hand_over(TrainingCallRow {
+        let row = TrainingCallRow {
             estimated: call.estimated,
             attempts: i32::try_from(call.attempts).unwrap_or(i32::MAX),
             duration_ms: millis(call.duration),
             ..row
-        });
+        };
+        self.hand_over(row, in_flight);
+    }
+
+    fn in_flight(&self, requests: u32) {
+        self.writer.change_and_flush(|events| events.in_flight(requests));
     }
 }
 

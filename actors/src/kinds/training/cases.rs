@@ -8,7 +8,7 @@ use engine::ports::{Nowhere, Ports};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use store::batch::TrainingCaseRow;
-use training::calls::{Role, Spent, dollars};
+use training::calls::{Role, Spent};
 use training::evaluators::Verdict;
 use training::optimize::{Candidate, JudgedRun, Phase, Round, Stop};
 use training::{
@@ -91,12 +91,9 @@ impl ActorLab<'_> {
                     model: &session.decided.judge_model,
                     spent: &spent,
                 };
-                let used = spent.lock().used;
                 let context = CaseContext {
                     split: session.split_of.get(place).copied(),
                     epoch: session.optimizer.is_some().then_some(round.epoch),
-                    // Without a price nothing is known of the cost.
-                    cost: (used.calls == 0 || used.nanodollars > 0).then(|| dollars(used.nanodollars)),
                 };
                 let evaluators = &session.evaluators;
                 let verdicts = match recorded {
@@ -110,7 +107,7 @@ impl ActorLab<'_> {
             return Err(self.interrupt(Interruption::RateLimited));
         }
         let Some((run, verdicts)) = done else { return Err(Stop::Budget) };
-        let spent = *spent.lock();
+        let spent = spent.lock().clone();
         self.progress.lock().used(&spent.used);
         if run.error.as_ref().is_some_and(CaseError::is_infrastructure) {
             let reason = run.error.as_ref().map(CaseError::message).unwrap_or_default();
@@ -153,6 +150,7 @@ impl ActorLab<'_> {
             .map_or(Aggregate::default(), |optimizer| optimizer.objective.aggregate);
         let scored = case_score(&session.evaluators, verdicts, aggregate);
         let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+        let answered = spent.answered;
         let result = StoredResult::of(run, verdicts.to_vec(), spent);
         let row = TrainingCaseRow {
             run_id: session.run,
@@ -164,7 +162,7 @@ impl ActorLab<'_> {
             epoch: number(round.epoch),
             score: scored.score,
             passed: scored.passed,
-            answered: i32::try_from(spent.answered).unwrap_or(i32::MAX),
+            answered: i32::try_from(answered).unwrap_or(i32::MAX),
             result: text_of(&result),
         };
         let usage = session.usage();

@@ -75,7 +75,14 @@ impl TrainingEvents {
 
     /// How far the run has got.
     pub(super) fn state(&mut self, state: String) {
-        self.rows.training_states.push(TrainingStateRow { run_id: self.run, state });
+        let row = TrainingStateRow { run_id: self.run, state: Some(state), in_flight: None };
+        self.rows.training_states.push(row);
+    }
+
+    /// How many requests to models are in flight.
+    pub(super) fn in_flight(&mut self, requests: u32) {
+        let in_flight = Some(i32::try_from(requests).unwrap_or(i32::MAX));
+        self.rows.training_states.push(TrainingStateRow { run_id: self.run, state: None, in_flight });
     }
 
     pub(super) fn result(&mut self, event: TrainingEvent) {

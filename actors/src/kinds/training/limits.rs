@@ -1,12 +1,17 @@
-//! What a request may not ask for: values that are too large for a row, and what this service does not do yet.
+//! What a request may not ask for: values that are too large for a row, and inputs that the graph does not take.
 
+use engine::Plan;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use training::request::{CacheScope, Optimizer, RunSettings};
-use wire::FieldError;
+use training::Case;
+use training::request::{read_evaluation, read_training};
+use wire::{FieldError, TrainingKind};
 
 /// Bytes of the largest `inputs`, config, `mocks` and evaluator, as JSON.
 const LARGEST: usize = 1 << 20;
+
+/// Cases with wrong inputs that are listed one by one.
+const MOST_WRONG: usize = 20;
 
 /// Notes values of a request that are too large. They stand in each row of the run, or in memory as long as it executes.
 pub(super) fn check_sizes(
@@ -48,32 +53,55 @@ fn size(value: &impl Serialize) -> usize {
     }
 }
 
-/// Notes what would be ignored: it is refused instead. `at`: of `optimizer`, or of `evaluation`.
-pub(super) fn check_available(
-    settings: &RunSettings,
-    optimizer: Option<&Optimizer>,
+/// The problems of the object `training` or `evaluation` that can be found without anything else, for a request that is refused anyway.
+#[must_use]
+pub fn request_problems(kind: TrainingKind, request: &Value) -> Vec<FieldError> {
+    let at = format!("/{}", kind.as_str());
+    let mut problems = Vec::new();
+    let nothing = Map::new();
+    check_sizes(request, (&nothing, &nothing), &at, &mut problems);
+    match kind {
+        TrainingKind::Training => drop(read_training(request, &at, &mut problems)),
+        TrainingKind::Evaluation => drop(read_evaluation(request, &at, &mut problems)),
+    }
+    problems
+}
+
+/// Notes cases whose inputs, over those of the request, do not match the schema of the graph.
+pub(super) fn check_inputs(
+    (plan, inputs): (&Plan, &Map<String, Value>),
+    (cases, is_stored): (&[Case], bool),
     at: &str,
     problems: &mut Vec<FieldError>,
 ) {
-    let mut refuse = |field: &str, suggestion: &str| {
-        let problem = FieldError::new(format!("{at}/{field}"), "unavailable", "is not available yet");
-        problems.push(problem.suggest(suggestion));
-    };
-    if settings.cache != CacheScope::Run {
-        refuse("cache", "\"cache\": \"run\"");
-    }
-    let models = &settings.models;
-    for (name, model) in [("optimizer", &models.optimizer), ("judge", &models.judge)] {
-        if model.as_ref().is_some_and(|model| model.prices.is_some()) {
-            refuse(&format!("models/{name}/prices"), "leave 'prices' out: known models have list prices");
+    let mut wrong = 0_usize;
+    for case in cases {
+        let found = plan.check_inputs(&case.inputs(inputs));
+        if found.is_empty() {
+            continue;
         }
+        wrong += 1;
+        if wrong > MOST_WRONG {
+            continue;
+        }
+        problems.extend(found.into_iter().take(MOST_WRONG).map(|problem| match is_stored {
+            false => {
+                let pointer = format!("{at}/cases/{}/inputs{}", case.index, problem.pointer);
+                FieldError { pointer, ..problem }
+            }
+            // Its cases are not in the request.
+            true => {
+                let message = format!("case '{}': inputs{}: {}", case.id, problem.pointer, problem.message);
+                FieldError { pointer: format!("{at}/id"), message, ..problem }
+            }
+        }));
     }
-    let objective = optimizer.map(|optimizer| &optimizer.objective);
-    if objective.is_some_and(|objective| objective.cost_penalty > 0.0) {
-        refuse("objective/cost_penalty", "\"cost_penalty\": 0");
-    }
-    if objective.is_some_and(|objective| objective.latency_penalty > 0.0) {
-        refuse("objective/latency_penalty", "\"latency_penalty\": 0");
+    if wrong > MOST_WRONG {
+        let message = format!(
+            "the inputs of {wrong} of {} cases do not match the workflow's schema; the first {MOST_WRONG} are listed",
+            cases.len()
+        );
+        problems.push(FieldError::new(at, "inputs", message));
     }
 }
 

@@ -43,6 +43,7 @@ use crate::run::start::{Claimed, RunIds, Starts};
 pub use datasets::{DatasetContent, ReadDataset, fingerprint_of};
 pub(crate) use halt::Pauses;
 pub(crate) use kind::TrainingRuns;
+pub use limits::request_problems;
 pub use prepare::{Prepared, Refused, Wanted};
 pub use reads::CasesPage;
 pub use records::checkpoint_record;

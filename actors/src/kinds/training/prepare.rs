@@ -19,7 +19,7 @@ use wire::{FieldError, SplitRecord, TrainingKind, TrainingNotice, TrainingPlan};
 
 use super::datasets::{as_rows, elsewhere, fingerprint};
 use super::decided::Decided;
-use super::limits::{check_available, check_sizes};
+use super::limits::{check_inputs, check_sizes};
 use super::outside;
 use crate::plans::LoadedVersion;
 use crate::run::{RunPorts, overlaid};
@@ -125,6 +125,13 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     let workflow = wanted.version.workflow;
     let Taken { cases, dataset } =
         take_cases(ports, workflow, &mut read.workload, &at, &mut problems).await?;
+    let plan = &wanted.version.plan;
+    check_inputs(
+        (plan, &wanted.inputs),
+        (&cases, dataset.is_some()),
+        &format!("{at}/dataset"),
+        &mut problems,
+    );
     let mut config = wanted.config.clone();
     let resumed = match read.optimizer.as_ref().and_then(|optimizer| optimizer.resume.as_ref()) {
         Some(resume) => match resumed_prompts(ports, wanted.version.workflow, resume).await? {
@@ -171,7 +178,6 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
         TrainingKind::Training => format!("{at}/optimizer"),
         TrainingKind::Evaluation => at.clone(),
     };
-    check_available(&read.settings, read.optimizer.as_ref(), &settings_at, &mut problems);
     let decided = decide(&wanted, &read, &start, (&at, &settings_at), &mut problems);
     let cases_at = format!("{at}/dataset/cases");
     let (stored, fingerprint, unsound) = elsewhere(move || {
@@ -279,14 +285,12 @@ fn decide(
     let judge_model = models.judge.as_ref().map_or(defaults.judge, |choice| choice.fields());
     let optimizer_model = models.optimizer.as_ref().map_or(defaults.optimizer, |choice| choice.fields());
     start.check_judges(&judge_model, problems);
-    if read.settings.limits.max_cost.is_some() {
-        let proposes = read.optimizer.as_ref().is_some_and(|optimizer| optimizer.name.asks_model());
-        let models = [(proposes, &optimizer_model), (start.asks_judges(), &judge_model)];
-        let models: Vec<_> =
-            models.into_iter().filter(|(is_used, _)| *is_used).map(|(_, model)| model).collect();
-        let evaluators = wanted.request.get("evaluators").unwrap_or(&Value::Null);
-        start.check_prices(evaluators, &models, &format!("{settings_at}/budget/max_cost"), problems);
-    }
+    let proposes = read.optimizer.as_ref().is_some_and(|optimizer| optimizer.name.asks_model());
+    let models = [(proposes, &optimizer_model), (start.asks_judges(), &judge_model)];
+    let models: Vec<_> = models.into_iter().filter(|(is_used, _)| *is_used).map(|(_, model)| model).collect();
+    let evaluators = wanted.request.get("evaluators").unwrap_or(&Value::Null);
+    let counting = (&read.settings, read.optimizer.as_ref().map(|optimizer| &optimizer.objective));
+    start.check_prices(counting, evaluators, &models, settings_at, problems);
     let splits = read.optimizer.as_ref().map(|optimizer| splits_of(start.cases, optimizer));
     let estimate = match (&read.optimizer, &splits) {
         (Some(optimizer), Some(splits)) => {

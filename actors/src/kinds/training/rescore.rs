@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::{StoreError, StoredRun, StoredTraining};
-use training::calls::{Amount, Spent, dollars};
+use training::calls::Spent;
 use training::evaluators::Evaluator;
 use training::optimize::{JudgedRun, Round, Stop};
 use training::request::read_evaluation;
@@ -270,7 +270,6 @@ impl ActorLab<'_> {
             *self.failed.lock() = Some(whole(ErrorCode::RunContentErased));
             return Err(Stop::Lost);
         };
-        let used = Amount::from(result.spent);
         let (run, _) = result.into_parts();
         let spent = Arc::default();
         let name = format!("{}-{}", origin.candidate, case.index);
@@ -289,7 +288,6 @@ impl ActorLab<'_> {
                 let context = CaseContext {
                     split: row.split.as_deref(),
                     epoch: u32::try_from(row.epoch).ok().filter(|epoch| *epoch > 0),
-                    cost: (used.calls == 0 || used.nanodollars > 0).then(|| dollars(used.nanodollars)),
                 };
                 judge(&session.evaluators, case, &run, context, &bench).await
             })

@@ -10,14 +10,14 @@ use store::{CaseKey, StoreError, StoredTraining};
 use training::calls::{CallJournal, CallSettings, CallUsage, Calls, Endpoints};
 use training::evaluators::Evaluator;
 use training::optimize::Candidate;
-use training::request::{DatasetSource, Optimizer, RunSettings, read_evaluation, read_training};
+use training::request::{CacheScope, DatasetSource, Optimizer, RunSettings, read_evaluation, read_training};
 use training::{
     Case, CaseSettings, StoredResult, TrainablePrompt, is_erased, read_stored_case, split, trainable_prompts,
 };
 use uuid::Uuid;
 use wire::{ErrorCode, TrainingKind};
 
-use super::calls::{RecordedCalls, Sink};
+use super::calls::{OfWorkflow, RecordedCalls, Sink};
 use super::datasets::elsewhere;
 use super::decided::Decided;
 use super::events::TrainingEvents;
@@ -84,7 +84,8 @@ impl Stored {
         if i32::try_from(cases.len()) != Ok(training.n_cases) {
             return Ok(Err(corrupt("a case")));
         }
-        let calls = RecordedCalls::read(run, store).await?;
+        let mut calls = RecordedCalls::read(run, store).await?;
+        calls.usage.lost_calls = store.count_lost_calls(run, ports.writer).await?;
         let results: BTreeSet<CaseKey> = store.case_keys(run).await?.into_iter().collect();
         let answered = if results.is_empty() { 0 } else { store.answered_calls(run).await? };
         Ok(Ok(Self { cases, calls, results, answered }))
@@ -179,11 +180,22 @@ impl Session {
             limits: settings.limits,
             concurrency: settings.concurrency,
             answered,
+            prices: settings.models.prices(),
+            shares_answers: settings.cache != CacheScope::Off,
         };
+        let mut journal = CallJournal::new(recorded, Box::new(sink));
+        if settings.cache == CacheScope::Workflow {
+            journal = journal.with_earlier(Box::new(OfWorkflow {
+                workflow: of.workflow,
+                run: of.run,
+                store: ports.store.clone(),
+                writer: writer.clone(),
+            }));
+        }
         let calls = Calls::new(
             call_settings,
             usage,
-            CallJournal::new(recorded, Box::new(sink)),
+            journal,
             endpoints.clone(),
             (Arc::clone(&ports.clock), Arc::clone(&ports.random)),
         );

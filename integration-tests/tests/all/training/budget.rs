@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use integration_tests::{AnswerExt, TestService};
+use integration_tests::TestService;
 use serde_json::{Value, json};
 
 use super::model::{ModelServer, Reply, is_of_optimizer, wants_prompt};
-use super::{Run, SEED, evaluation, only, payloads, post, runs_of, training, workflow};
+use super::{Run, SEED, evaluation, only, payloads, training, workflow};
 
 /// Tokens that the model reports for each call.
 const CALL: u64 = 7;
@@ -174,16 +174,21 @@ async fn equal_requests_are_sent_once() {
     assert_eq!((model.asked(), &usage["llm_calls"], &usage["cached_calls"]), (4, &json!(4), &json!(4)));
 }
 
-/// What would be ignored is refused instead.
+/// Money is counted by the prices of the request for a model that the price table does not have.
 #[tokio::test]
-async fn a_cache_that_is_not_available_is_refused() {
-    let t = TestService::start().await;
-    let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
-    for cache in ["off", "workflow"] {
-        let refused = post(&client, &runs_of(&workflow.id), &evaluation(2, json!({"cache": cache}))).await;
-        assert_eq!(refused.problems(), ["/evaluation/cache unavailable"], "{cache}");
-        let refused = post(&client, &runs_of(&workflow.id), &training(json!({"cache": cache}))).await;
-        assert_eq!(refused.problems(), ["/training/optimizer/cache unavailable"], "{cache}");
-    }
-    t.assert_no_rows("runs").await;
+async fn a_budget_in_money_counts_by_the_prices_of_the_request() {
+    let model = hopeless().await;
+    let t = model.service().await;
+    let workflow = workflow(&t, "openai/test").await;
+    let prices = json!({"input": 1_000, "output": 1_000});
+    let optimizer = json!({"epochs": 50, "budget": {"max_cost": 2},
+                           "models": {"judge": {"model": "openai/test", "prices": prices}}});
+    let run = Run::start(&t.anonymous(), &workflow.id, &training(optimizer)).await;
+    let record = run.becomes("succeeded").await;
+    assert_eq!(record["stop_reason"], "budget");
+    let usage = &record["usage"];
+    let (cost, tokens) = (usage["cost_usd"].as_f64().unwrap(), CALL * calls(usage));
+    assert!((cost - f64::from(u32::try_from(tokens).unwrap()) / 1_000.0).abs() < 1e-9, "{usage}");
+    assert!(cost <= 2.0 && cost > 0.3, "{usage}");
+    assert_exact(usage, model.asked());
 }

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use store::testing::TestDatabase;
 use wire::{CreateVersion, CreateWorkflow};
 
-use super::{Run, SEED, assert_same, get, only, payloads, prompts, reasons, sorting, training, without};
+use super::{
+    Run, SEED, assert_same, evaluation, get, only, payloads, prompts, reasons, sorting, training, without,
+};
 use crate::crash::service::Service;
 
 /// The longest time from the readiness of a process to the resumption of what it was killed in.
@@ -224,4 +226,27 @@ async fn a_kill_of_its_owner_leaves_a_training_to_the_other_instance() {
     assert_undisturbed(&database, &run, &undisturbed).await;
     assert_eq!(reasons(&run.events().await, "training_resumed"), ["takeover"]);
     second.stop();
+}
+
+/// What was in flight is counted apart, and is sent again.
+#[tokio::test]
+async fn requests_that_a_kill_loses_are_counted_apart() {
+    let database = TestDatabase::create().await;
+    let mut service = Service::new(&folder("lost"), Some(database.dsn()));
+    let mut client = started(&mut service).await;
+    let body = evaluation(6, json!({"max_concurrency": 3}));
+    let mut run = Run::start(&client, &workflow(&client, "practice/classify@1500ms").await, &body).await;
+    let in_flight = format!("SELECT in_flight FROM training_runs WHERE run_id = '{}'", run.id);
+    let lost = format!("SELECT lost_calls FROM training_runs WHERE run_id = '{}'", run.id);
+    for kills in 0..2 {
+        until("the run is continued", async || database.scalar(&lost).await == (3 * kills).to_string()).await;
+        until("requests are in flight", async || database.scalar(&in_flight).await == "3").await;
+        service.kill();
+        client = started(&mut service).await;
+        run = run.over(&client);
+    }
+    let usage = run.becomes("succeeded").await["usage"].clone();
+    assert_eq!((&usage["llm_calls"], &usage["lost_calls"]), (&json!(6), &json!(6)), "{usage}");
+    assert_eq!(database.scalar(&in_flight).await, "0");
+    service.stop();
 }

@@ -21,6 +21,7 @@ mod retention;
 mod rights;
 mod secrecy;
 mod services;
+mod settings;
 mod slots;
 mod socket;
 mod trained;

@@ -119,6 +119,11 @@ fn wrong() -> Vec<(Value, &'static [&'static str])> {
             &["/evaluation conflict"],
         ),
         (json!({}), &["/training required"]),
+        // What is around it and what is in it, in one answer.
+        (
+            with(train(json!({"epochs": 0})), "/inputs", json!(1)),
+            &["/inputs type", "/training/optimizer/epochs range"],
+        ),
         (
             with(
                 training(json!({})),

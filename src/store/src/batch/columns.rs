@@ -8,10 +8,10 @@ use uuid::Uuid;
 use super::Batch;
 use super::tables::{
     Blobs, ChatUsage, Chunks, ClosedQuestions, Copies, Cuts, Events, INLINE_RESULT, Items, KeptEvents,
-    Latest, Outbox, QuestionItems, Questions, Queued, RemovedItemRow, RemovedItems, ReplacedItemRow,
-    ReplacedItems, Runs, StepRow, Steps, Streams, ThreadChangeRow, ThreadChanges, Threads, TrainingCalls,
-    TrainingCandidates, TrainingCases, TrainingMarks, TrainingRuns, TrainingStateRow, TrainingStates,
-    TurnsSent, Updates,
+    Latest, LatestState, Outbox, QuestionItems, Questions, Queued, RemovedItemRow, RemovedItems,
+    ReplacedItemRow, ReplacedItems, Runs, StepRow, Steps, Streams, ThreadChangeRow, ThreadChanges, Threads,
+    TrainingCalls, TrainingCandidates, TrainingCases, TrainingMarks, TrainingRuns, TrainingStates, TurnsSent,
+    Updates,
 };
 use crate::blobs::records::{address, chunks};
 
@@ -91,7 +91,7 @@ impl<'a> Columns<'a> {
 
     /// Of the states of a run the last one.
     fn trainings(&mut self, batches: &[&'a Batch]) {
-        let mut states: Vec<&'a TrainingStateRow> = Vec::new();
+        let mut states: Vec<LatestState<'a>> = Vec::new();
         for batch in batches {
             batch.trainings.iter().for_each(|row| self.trainings.push(row));
             batch.training_calls.iter().for_each(|row| self.training_calls.push(row));
@@ -99,9 +99,13 @@ impl<'a> Columns<'a> {
             batch.training_candidates.iter().for_each(|row| self.training_candidates.push(row));
             batch.training_marks.iter().for_each(|row| self.training_marks.push(row));
             for row in &batch.training_states {
-                match states.iter_mut().find(|old| old.run_id == row.run_id) {
-                    Some(old) => *old = row,
-                    None => states.push(row),
+                let (state, in_flight) = (row.state.as_deref(), row.in_flight);
+                match states.iter_mut().find(|(run, ..)| *run == row.run_id) {
+                    Some((_, old_state, old_in_flight)) => {
+                        *old_state = state.or(*old_state);
+                        *old_in_flight = in_flight.or(*old_in_flight);
+                    }
+                    None => states.push((row.run_id, state, in_flight)),
                 }
             }
         }

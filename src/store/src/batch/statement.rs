@@ -320,7 +320,10 @@ impl Commit<'_> {
         training_marks.insert(out, None, again, "")?;
         kept_events.insert(out, None, skip, "")?;
         if !training_states.is_empty() {
-            out.push_sql(", put_training_states AS (UPDATE training_runs r SET state = t.state FROM fence, ");
+            out.push_sql(
+                ", put_training_states AS (UPDATE training_runs r SET state = coalesce(t.state, r.state), \
+                 in_flight = coalesce(t.in_flight, r.in_flight) FROM fence, ",
+            );
             training_states.values(out)?;
             names(out, TrainingStates::NAMES);
             out.push_sql(" WHERE r.run_id = t.run_id)");

@@ -57,6 +57,8 @@ diesel::table! {
         origin_run_id -> Nullable<Uuid>,
         pause_requested_at -> Nullable<Timestamptz>,
         state -> Nullable<Text>,
+        in_flight -> Int4,
+        lost_calls -> Int4,
     }
 }
 
@@ -131,3 +133,4 @@ diesel::table! {
 }
 
 diesel::allow_tables_to_appear_in_same_query!(datasets, dataset_versions, dataset_entries, dataset_cases);
+diesel::allow_tables_to_appear_in_same_query!(training_runs, training_calls);

@@ -1,10 +1,11 @@
 //! Calls of models of trainings.
 
 use diesel::prelude::*;
+use diesel::sql_types::{Integer, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
-use crate::schema::training_calls;
+use crate::schema::{training_calls, training_runs};
 use crate::{Store, StoreError};
 
 /// A call of a model.
@@ -57,5 +58,53 @@ impl Store {
             .select(StoredCall::as_select())
             .load(&mut *self.connection().await?)
             .await?)
+    }
+
+    /// The first answer that another run of the workflow has recorded under this key.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn earlier_call(
+        &self,
+        workflow: Uuid,
+        run: Uuid,
+        key: &[u8],
+    ) -> Result<Option<StoredCall>, StoreError> {
+        let of_workflow = training_runs::table
+            .filter(training_runs::run_id.eq(training_calls::run_id))
+            .filter(training_runs::workflow_id.eq(workflow));
+        Ok(training_calls::table
+            .filter(training_calls::key.eq(key))
+            .filter(training_calls::reply.is_not_null())
+            .filter(training_calls::run_id.ne(run))
+            .filter(diesel::dsl::exists(of_workflow))
+            .order(training_calls::id)
+            .select(StoredCall::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?)
+    }
+
+    /// Counts the requests of a run that were in flight when its last process ended as lost. Returns how many were, in all of its lives.
+    /// `writer`: the process that continues the run; nothing changes if another one does.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn count_lost_calls(&self, run: Uuid, writer: Uuid) -> Result<u64, StoreError> {
+        #[derive(QueryableByName)]
+        struct Lost {
+            #[diesel(sql_type = Integer)]
+            lost_calls: i32,
+        }
+        let lost: Option<Lost> = diesel::sql_query(
+            "UPDATE training_runs t SET lost_calls = t.lost_calls + t.in_flight, in_flight = 0 FROM runs r
+             WHERE t.run_id = $1 AND r.id = t.run_id AND r.writer_id = $2 RETURNING t.lost_calls",
+        )
+        .bind::<SqlUuid, _>(run)
+        .bind::<SqlUuid, _>(writer)
+        .get_result(&mut *self.connection().await?)
+        .await
+        .optional()?;
+        Ok(lost.and_then(|lost| u64::try_from(lost.lost_calls).ok()).unwrap_or_default())
     }
 }

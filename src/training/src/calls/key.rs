@@ -17,18 +17,31 @@ impl CallKey {
         let endpoint = call.endpoint.map(ToString::to_string).unwrap_or_default();
         // The fields have one order, and members of schemas are as in the graph.
         let request = serde_json::to_string(request).unwrap_or_default();
-        let mut context = Context::new(&SHA256);
-        for part in [endpoint.as_bytes(), call.model.as_bytes(), request.as_bytes(), &sample.to_be_bytes()] {
-            let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
-            context.update(&length.to_be_bytes());
-            context.update(part);
-        }
-        let mut key = [0; 32];
-        for (byte, digest) in key.iter_mut().zip(context.finish().as_ref()) {
-            *byte = *digest;
-        }
-        Self(key)
+        let parts = [endpoint.as_bytes(), call.model.as_bytes(), request.as_bytes(), &sample.to_be_bytes()];
+        digest(&parts)
     }
+
+    /// The same for one place of a run alone: `name` of a case or a proposal, and how often the case has made this request there before.
+    /// A later life of the run finds it there again.
+    pub(super) fn at(self, name: &str, call: &ModelCall<'_>, repetition: u32) -> Self {
+        let numbers = [call.visit, call.ordinal, repetition].map(u32::to_be_bytes);
+        let [visit, ordinal, repetition] = &numbers;
+        digest(&[&self.0, name.as_bytes(), call.node.as_bytes(), visit, ordinal, repetition])
+    }
+}
+
+fn digest(parts: &[&[u8]]) -> CallKey {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+        context.update(&length.to_be_bytes());
+        context.update(part);
+    }
+    let mut key = [0; 32];
+    for (byte, digest) in key.iter_mut().zip(context.finish().as_ref()) {
+        *byte = *digest;
+    }
+    CallKey(key)
 }
 
 /// The seed of a node's call: 53 bits of the run's seed, the role, the sample and the call's place. Neither case nor candidate changes it.

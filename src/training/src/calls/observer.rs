@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use engine::NodeError;
 use engine::ports::{ModelCall, ModelObserver, Spending};
 use kernel::{Clock, Random, backoff, jittered};
-use models::{EmbedRequest, Embeddings, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Pieces};
+use models::{EmbedRequest, Embeddings, ModelAnswer, ModelError, ModelRequest, Pieces};
 use parking_lot::Mutex;
+use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
@@ -19,7 +20,8 @@ use super::endpoint::Endpoints;
 use super::journal::{CallJournal, RecordedCall, Reply};
 use super::key::{CallKey, seed_of};
 use super::ledger::Ledger;
-use super::outgoing::{Request, spending};
+use super::outgoing::{Request, is_refusal, of_another_kind, spending};
+use super::prices::RunPrices;
 use super::usage::{Amount, CallUsage, Role, Spent};
 use super::waiting::Waiting;
 
@@ -28,6 +30,8 @@ const ATTEMPTS: u32 = 3;
 /// Pauses between them.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A request that is in flight for longer is stored as one in flight, so that it is known after a crash.
+const LONG: Duration = Duration::from_millis(100);
 /// After so long with nothing but refusals a call is given up.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
 
@@ -40,6 +44,8 @@ pub struct Calls {
     permits: Semaphore,
     endpoints: Endpoints,
     journal: CallJournal,
+    prices: RunPrices,
+    shares_answers: bool,
     /// Whether an endpoint has done nothing but refuse for so long that a call was given up.
     is_refused: AtomicBool,
     is_closed: AtomicBool,
@@ -59,6 +65,10 @@ pub struct CallSettings {
     pub concurrency: usize,
     /// Calls of earlier lives of the run that were answered, with or without a request, and that are not repeated.
     pub answered: u64,
+    /// Its prices.
+    pub prices: RunPrices,
+    /// Whether equal requests of the run share an answer; if not, only a later life finds the answer of a request, at its place.
+    pub shares_answers: bool,
 }
 
 impl Calls {
@@ -74,10 +84,12 @@ impl Calls {
         Self {
             run: settings.run,
             seed: settings.seed,
-            ledger: Ledger::new(settings.limits, usage, (settings.answered, journal.len())),
+            ledger: Ledger::new(settings.limits, usage, (settings.answered, journal.sent())),
             permits: Semaphore::new(settings.concurrency),
             endpoints,
             journal,
+            prices: settings.prices,
+            shares_answers: settings.shares_answers,
             is_refused: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             clock,
@@ -107,10 +119,10 @@ impl Calls {
         self.is_closed.store(is_closed, Ordering::Relaxed);
     }
 
-    /// Different calls that were answered, in all lives of the run.
+    /// Different calls that were answered by a request, in all lives of the run.
     #[must_use]
     pub fn recorded(&self) -> u64 {
-        self.journal.len()
+        self.journal.sent()
     }
 
     /// Whether a call was given up after ten minutes in which its endpoint has refused all requests: no result is stored then, and the
@@ -137,6 +149,7 @@ impl Calls {
             waiting: Waiting::default(),
             exhausted: CancellationToken::new(),
             spent: Arc::default(),
+            replayed: Mutex::default(),
         }
     }
 }
@@ -151,6 +164,8 @@ pub struct CallScope<'a> {
     waiting: Waiting,
     exhausted: CancellationToken,
     spent: Arc<Mutex<Spent>>,
+    /// How long recorded calls took that were answered again.
+    replayed: Mutex<Duration>,
 }
 
 impl CallScope<'_> {
@@ -164,6 +179,19 @@ impl CallScope<'_> {
     #[must_use]
     pub fn waited(&self) -> Duration {
         self.waiting.total(&*self.calls.clock)
+    }
+
+    /// How long the calls took that were answered without a request, when they were made. It is the case's time: what a case is worth does
+    /// not depend on which case was first.
+    #[must_use]
+    pub fn replayed(&self) -> Duration {
+        *self.replayed.lock()
+    }
+
+    /// What its calls have used so far.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        self.spent.lock().clone()
     }
 
     /// Adds what its calls use to this.
@@ -186,12 +214,17 @@ impl CallScope<'_> {
         let _locked = lock.lock().await;
         drop(waits);
         if let Some(recorded) = self.calls.journal.find(&request.key) {
-            self.count(&recorded.used, false);
-            return Ok(recorded);
+            return Ok(self.replay(&request, recorded));
         }
         if self.calls.is_closed.load(Ordering::Relaxed) {
             self.exhausted.cancel();
             return Err(NodeError::new(ErrorCode::NodeFailed, "the run sends nothing more"));
+        }
+        let waits = self.waiting.begin(&*self.calls.clock);
+        let earlier = self.calls.journal.take_earlier(&request.key).await;
+        drop(waits);
+        if let Some(recorded) = earlier {
+            return Ok(self.replay(&request, recorded));
         }
         let begun = self.calls.clock.monotonic();
         let mut attempts = Attempts {
@@ -202,19 +235,50 @@ impl CallScope<'_> {
             used: Amount::default(),
             in_flight: Amount::default(),
             is_answered: false,
+            is_long: false,
         };
         let answered = self.answered(&request, &mut attempts).await;
         request.call.spend(&spending(&attempts.used));
         let answered = answered.inspect_err(|_| self.spent.lock().add(&attempts.used, 0))?;
-        self.count(&attempts.used, true);
-        Ok(self.calls.journal.record(answered))
+        self.count(&request, &attempts.used, true);
+        let was_long = std::mem::take(&mut attempts.is_long);
+        Ok(self.calls.journal.record(answered, was_long))
+    }
+
+    /// An answer without a request.
+    fn replay(&self, request: &Request<'_>, recorded: Arc<RecordedCall>) -> Arc<RecordedCall> {
+        self.count(request, &recorded.used, false);
+        let mut replayed = self.replayed.lock();
+        *replayed = replayed.saturating_add(recorded.duration);
+        recorded
     }
 
     /// Counts an answered call. One that was answered before costs the case as much: what a case is worth does not depend on which case
     /// was first.
-    fn count(&self, used: &Amount, is_new: bool) {
+    fn count(&self, request: &Request<'_>, used: &Amount, is_new: bool) {
         self.calls.ledger.answered(is_new);
-        self.spent.lock().add(used, 1);
+        let mut spent = self.spent.lock();
+        spent.add(used, 1);
+        spent.is_unpriced |= request.price.is_none();
+    }
+
+    /// Sends a request once.
+    async fn send(
+        &self,
+        request: &Request<'_>,
+        attempts: &mut Attempts<'_>,
+        key: String,
+    ) -> Result<Reply, ModelError> {
+        let calls = self.calls;
+        let mut sent = request.sending.send(&request.call, key);
+        tokio::select! {
+            biased;
+            sent = &mut sent => return sent,
+            () = calls.clock.sleep(LONG) => {}
+        }
+        attempts.is_long = true;
+        calls.journal.long_in_flight();
+        sent.await
     }
 
     /// Sends the request until it is answered or given up.
@@ -241,9 +305,12 @@ impl CallScope<'_> {
             // After both: a call that waits reserves nothing.
             let reserved = calls.ledger.reserve(request.expected).map_err(|error| self.refused(error))?;
             let reserved = reserved.sent(request.role, attempts.sent > 0, request.input);
+            if attempts.sent == 0 {
+                attempts.begun = calls.clock.monotonic();
+            }
             attempts.sent = attempts.sent.saturating_add(1);
             attempts.in_flight = request.input;
-            let error = match request.sending.send(&request.call, idempotency_key.clone()).await {
+            let error = match self.send(request, attempts, idempotency_key.clone()).await {
                 Ok(reply) => {
                     if let Some(in_flight) = &in_flight {
                         in_flight.answered();
@@ -260,6 +327,9 @@ impl CallScope<'_> {
             // Refused or broken off, it was a request all the same.
             attempts.used = attempts.used.plus(&Amount { calls: 1, ..Amount::default() });
             attempts.in_flight = Amount::default();
+            if std::mem::take(&mut attempts.is_long) {
+                calls.journal.landed();
+            }
             reserved.failed();
             let now = calls.clock.monotonic();
             let is_refused = in_flight.is_some() && is_refusal(&error);
@@ -293,6 +363,19 @@ impl CallScope<'_> {
         }
     }
 
+    /// By which the answer is found again: anywhere in the run, or at this place alone.
+    fn key(&self, call: &ModelCall<'_>, request: &impl Serialize) -> CallKey {
+        let key = CallKey::of(call, request, self.sample);
+        if self.calls.shares_answers {
+            return key;
+        }
+        let alone = key.at(&self.name, call, 0);
+        match self.spent.lock().ask(alone) {
+            0 => alone,
+            repetition => key.at(&self.name, call, repetition),
+        }
+    }
+
     fn refused(&self, error: Exhausted) -> NodeError {
         self.exhausted.cancel();
         NodeError::new(ErrorCode::NodeFailed, error.to_string())
@@ -314,9 +397,10 @@ impl ModelObserver for CallScope<'_> {
         // A node's own seed takes the place of the run's.
         let seed = seed_of(request.seed.unwrap_or(self.calls.seed), self.role, self.sample, &call);
         let request = ModelRequest { seed: Some(seed), ..request.clone() };
-        let key = CallKey::of(&call, &request, self.sample);
+        let key = self.key(&call, &request);
         let expected = Spending::expected(call.model, &request);
-        let asked = Request::new(call, key, self.role, expected, &request);
+        let price = self.calls.prices.of_call(call.model, call.endpoint);
+        let asked = Request::new(call, key, self.role, (price, expected), &request);
         let recorded = self.reply(asked).await?;
         let Reply::Answer(answer) = &recorded.reply else { return Err(of_another_kind()) };
         pieces.piece(&answer.text).await;
@@ -324,9 +408,10 @@ impl ModelObserver for CallScope<'_> {
     }
 
     async fn embed(&self, call: ModelCall<'_>, request: &EmbedRequest) -> Result<Embeddings, NodeError> {
-        let key = CallKey::of(&call, request, self.sample);
+        let key = self.key(&call, request);
         let expected = Spending::expected_of_texts(call.model, &request.texts);
-        let asked = Request::new(call, key, Role::Embedding, expected, request);
+        let price = self.calls.prices.of_call(call.model, call.endpoint);
+        let asked = Request::new(call, key, Role::Embedding, (price, expected), request);
         let recorded = self.reply(asked).await?;
         let Reply::Embeddings(made) = &recorded.reply else { return Err(of_another_kind()) };
         Ok(made.clone())
@@ -343,6 +428,8 @@ struct Attempts<'a> {
     /// Of the request in flight, if it is given up.
     in_flight: Amount,
     is_answered: bool,
+    /// Whether the request in flight is stored as such.
+    is_long: bool,
 }
 
 impl Drop for Attempts<'_> {
@@ -352,20 +439,7 @@ impl Drop for Attempts<'_> {
         }
         let duration = self.calls.clock.monotonic().saturating_sub(self.begun);
         let used = (self.used.plus(&self.in_flight), self.in_flight != Amount::default());
-        self.calls.journal.record_unanswered(&self.request.unanswered(used, self.sent, duration));
-    }
-}
-
-fn of_another_kind() -> NodeError {
-    NodeError::new(ErrorCode::Internal, "the recorded answer is of another kind")
-}
-
-/// Whether the endpoint takes fewer requests than it gets.
-fn is_refusal(error: &ModelError) -> bool {
-    match error.kind {
-        ModelErrorKind::RateLimited | ModelErrorKind::Overloaded => true,
-        // It says when it will be there again.
-        ModelErrorKind::Unavailable => error.retry_after.is_some(),
-        _ => false,
+        let call = self.request.unanswered(used, self.sent, duration);
+        self.calls.journal.record_unanswered(&call, self.is_long);
     }
 }

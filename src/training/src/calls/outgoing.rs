@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use engine::NodeError;
 use engine::ports::{ModelCall, Spending};
-use models::{EmbedRequest, ModelError, ModelRequest, NoPieces};
+use models::{EmbedRequest, ModelError, ModelErrorKind, ModelRequest, NoPieces, Price, Usage};
+use wire::ErrorCode;
 
 use super::journal::{RecordedCall, Reply, UnansweredCall};
 use super::key::CallKey;
@@ -38,6 +40,8 @@ pub(super) struct Request<'a> {
     pub(super) call: ModelCall<'a>,
     pub(super) key: CallKey,
     pub(super) role: Role,
+    /// `None` if it is not known.
+    pub(super) price: Option<Price>,
     pub(super) expected: Amount,
     /// What it uses if it is given up.
     pub(super) input: Amount,
@@ -49,11 +53,11 @@ impl<'a> Request<'a> {
         call: ModelCall<'a>,
         key: CallKey,
         role: Role,
-        expected: Spending,
+        (price, expected): (Option<Price>, Spending),
         sending: &'a dyn Sending,
     ) -> Self {
-        let input = amount(&Spending::of(call.model, expected.input_tokens, 0));
-        Self { call, key, role, expected: amount(&expected), input, sending }
+        let input = amount(&Spending { output_tokens: 0, ..expected }, None, price);
+        Self { call, key, role, price, expected: amount(&expected, None, price), input, sending }
     }
 
     /// What an answered request has used, and whether that is estimated.
@@ -62,11 +66,11 @@ impl<'a> Request<'a> {
         match reply {
             Reply::Answer(answer) => {
                 let used = Spending::answered(self.call.model, answer, &expected);
-                (amount(&used), answer.usage.is_none())
+                (amount(&used, answer.usage, self.price), answer.usage.is_none())
             }
             Reply::Embeddings(made) => {
                 let used = Spending::used(self.call.model, made.usage, &expected, 0);
-                (amount(&used), made.usage.is_none())
+                (amount(&used, made.usage, self.price), made.usage.is_none())
             }
         }
     }
@@ -93,13 +97,12 @@ impl<'a> Request<'a> {
     }
 }
 
-fn amount(spending: &Spending) -> Amount {
-    Amount {
-        calls: spending.calls,
-        input_tokens: spending.input_tokens,
-        output_tokens: spending.output_tokens,
-        nanodollars: nanodollars(spending.dollars),
-    }
+/// The same at this price. `usage`: as the endpoint has counted it, which tells cheaper tokens apart.
+fn amount(spending: &Spending, usage: Option<Usage>, price: Option<Price>) -> Amount {
+    let Spending { calls, input_tokens, output_tokens, .. } = *spending;
+    let usage = usage.unwrap_or(Usage { input_tokens, output_tokens, ..Usage::default() });
+    let dollars = price.map_or(0.0, |price| price.cost(usage));
+    Amount { calls, input_tokens, output_tokens, nanodollars: nanodollars(dollars) }
 }
 
 pub(super) fn spending(amount: &Amount) -> Spending {
@@ -108,5 +111,20 @@ pub(super) fn spending(amount: &Amount) -> Spending {
         input_tokens: amount.input_tokens,
         output_tokens: amount.output_tokens,
         dollars: dollars(amount.nanodollars),
+    }
+}
+
+/// A recorded answer that does not fit its request.
+pub(super) fn of_another_kind() -> NodeError {
+    NodeError::new(ErrorCode::Internal, "the recorded answer is of another kind")
+}
+
+/// Whether the endpoint takes fewer requests than it gets.
+pub(super) fn is_refusal(error: &ModelError) -> bool {
+    match error.kind {
+        ModelErrorKind::RateLimited | ModelErrorKind::Overloaded => true,
+        // It says when it will be there again.
+        ModelErrorKind::Unavailable => error.retry_after.is_some(),
+        _ => false,
     }
 }

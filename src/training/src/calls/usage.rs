@@ -1,7 +1,11 @@
 //! What calls of models have used.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 pub use wire::{CallUsage, RoleCalls};
+
+use super::key::CallKey;
 
 /// Nanodollars of a US dollar. Sums of whole numbers do not depend on their order.
 const NANODOLLARS: f64 = 1_000_000_000.0;
@@ -86,18 +90,36 @@ impl Amount {
 }
 
 /// What the calls of a case have used; those that were answered before count as they did then.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
     /// In all.
     pub used: Amount,
     /// Calls that were answered, with or without a request.
     pub answered: u64,
+    /// Whether a model has no known price, so that nothing is known of the cost.
+    pub is_unpriced: bool,
+    /// How often each request was made.
+    asked: BTreeMap<CallKey, u32>,
 }
 
 impl Spent {
     pub(super) fn add(&mut self, used: &Amount, answered: u64) {
         self.used = self.used.plus(used);
         self.answered = self.answered.saturating_add(answered);
+    }
+
+    /// How often this request was made before.
+    pub(super) fn ask(&mut self, key: CallKey) -> u32 {
+        let asked = self.asked.entry(key).or_default();
+        *asked = asked.saturating_add(1);
+        asked.saturating_sub(1)
+    }
+
+    /// Its cost in nanodollars, without that of what was spent before; `None` if a price is not known.
+    #[must_use]
+    pub fn cost_since(&self, before: &Self) -> Option<u64> {
+        let is_known = !self.is_unpriced || self.used.calls == before.used.calls;
+        is_known.then(|| self.used.nanodollars.saturating_sub(before.used.nanodollars))
     }
 }
 

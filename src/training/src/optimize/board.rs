@@ -1,9 +1,11 @@
 //! The results of candidates, by case.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::lab::{Candidate, JudgedRun, Lab, Round, Stop};
 use super::problem::Problem;
+use crate::calls::dollars;
 use crate::compare::{Comparison, WeightedScore};
 use crate::evaluators::{EvaluatorRole, Verdict};
 use crate::numbers::{PERFECT, mean};
@@ -22,11 +24,14 @@ pub(super) struct Board<'a> {
 /// What is kept of one execution of a case: its verdicts without their texts, which the lab has.
 pub(super) struct Sample {
     pub(super) verdicts: Vec<Verdict>,
+    duration: Duration,
+    cost: Option<u64>,
 }
 
 impl Sample {
     fn of(judged: &JudgedRun) -> Self {
-        Self { verdicts: judged.verdicts.iter().map(Verdict::bare).collect() }
+        let verdicts = judged.verdicts.iter().map(Verdict::bare).collect();
+        Self { verdicts, duration: judged.run.duration, cost: judged.run.cost }
     }
 }
 
@@ -114,12 +119,42 @@ impl<'a> Board<'a> {
 
     /// The scores with penalties; a case that does not count has no weight.
     pub(super) fn weighted(&self, candidate: &Candidate, places: &[usize]) -> Vec<WeightedScore> {
-        let penalty = self.problem.penalty(candidate);
+        let penalty = self.penalty(candidate, places);
         let of = |place: &usize| match self.score(candidate.number, *place) {
             Some(score) => WeightedScore { weight: self.problem.weight(*place), score: score - penalty },
             None => WeightedScore { weight: 0.0, score: 0.0 },
         };
         places.iter().map(of).collect()
+    }
+
+    /// What is subtracted from the scores of a candidate on these cases. Its cost and its time are compared with the seed's on those of them
+    /// that both were executed on; without any, on all such cases.
+    fn penalty(&self, candidate: &Candidate, places: &[usize]) -> f64 {
+        let length = self.problem.penalty(candidate);
+        let objective = &self.problem.optimizer.objective;
+        if candidate.number == 0 || (objective.cost_penalty <= 0.0 && objective.latency_penalty <= 0.0) {
+            return length;
+        }
+        let mut shared = self.shared(0, candidate.number, places);
+        if shared.is_empty() {
+            let known = self.results.range((candidate.number, 0)..=(candidate.number, usize::MAX));
+            let known: Vec<usize> = known.map(|((_, place), _)| *place).collect();
+            shared = self.shared(0, candidate.number, &known);
+        }
+        let growth = |of: &dyn Fn(&Sample) -> Option<f64>| {
+            let mean_of = |number: u32| {
+                let samples = shared.iter().flat_map(|place| {
+                    let weight = self.problem.weight(*place);
+                    self.of(number, *place).iter().filter_map(move |sample| Some((weight, of(sample)?)))
+                });
+                mean(samples).unwrap_or_default()
+            };
+            let (seed, grown) = (mean_of(0), mean_of(candidate.number));
+            if seed > 0.0 { (grown / seed - 1.0).max(0.0) } else { 0.0 }
+        };
+        let cost = growth(&|sample| sample.cost.map(dollars));
+        let latency = growth(&|sample| Some(sample.duration.as_secs_f64()));
+        length + objective.cost_penalty * cost + objective.latency_penalty * latency
     }
 
     /// Both candidates on the same cases; one that does not count for one of them counts for neither.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use wire::{FieldError, is_credential_name, nearest};
 
 use super::fields::{ID, POSITIVE, number, object, text};
+use crate::calls::RunPrices;
 
 /// Most bytes of an address.
 const LONGEST_URL: usize = 2_000;
@@ -48,8 +49,30 @@ impl RunModels {
             fields.and_then(|fields| ModelChoice::read(fields, problems))
         };
         let read = Self { optimizer: of("optimizer"), judge: of("judge") };
+        let at = fields.at("judge");
         fields.refuse_others(problems);
+        let [one, two] =
+            [&read.optimizer, &read.judge].map(|choice| choice.as_ref().and_then(ModelChoice::own_price));
+        if let (Some((model, price)), Some((other, second))) = (one, two)
+            && model == other
+            && price != second
+        {
+            let message = format!("'{}' has other prices in 'models.optimizer'", model.0);
+            let problem = FieldError::new(format!("{at}/prices"), "conflict", message);
+            problems.push(problem.suggest("give the same model at the same endpoint the same prices"));
+        }
         read
+    }
+
+    /// The prices that the request names.
+    #[must_use]
+    pub fn prices(&self) -> RunPrices {
+        let mut prices = RunPrices::default();
+        let choices = [&self.optimizer, &self.judge].into_iter().flatten();
+        for ((model, base_url), price) in choices.filter_map(ModelChoice::own_price) {
+            prices.add(model, base_url, price);
+        }
+        prices
     }
 
     /// As the request has them; null for one that it does not name.
@@ -85,6 +108,11 @@ impl ModelChoice {
         let prices = prices.and_then(|fields| read_prices(fields, problems));
         fields.refuse_others(problems);
         Some(Self { model: model?, base_url, credential, temperature, prices })
+    }
+
+    /// Its price, if the request names it, with the model and its endpoint.
+    fn own_price(&self) -> Option<((&str, Option<&str>), Price)> {
+        Some(((&self.model, self.base_url.as_deref()), self.prices?))
     }
 
     /// As fields of a node: `model`, `base_url`, `api_key`, `temperature`.

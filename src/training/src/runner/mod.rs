@@ -57,8 +57,10 @@ pub struct CaseRun {
     pub error: Option<CaseError>,
     /// The nodes by super-step and name.
     pub trace: Vec<TraceStep>,
-    /// Without the time in which calls waited for permits.
+    /// Without the time in which calls waited for permits; calls that were answered before took as long as then.
     pub duration: Duration,
+    /// What its own calls cost, in nanodollars, those of evaluators aside; `None` if the price of a model is not known.
+    pub cost: Option<u64>,
 }
 
 /// Why a case has no output.
@@ -150,6 +152,7 @@ pub async fn run_case(
         deadline: None,
         patch: None,
     };
+    let before = scope.spent();
     let real = scope.clock();
     let begun = real.monotonic();
     let spent = || real.monotonic().saturating_sub(begun).saturating_sub(scope.waited());
@@ -177,7 +180,8 @@ pub async fn run_case(
         (Err(error), None) => (Value::Null, Some(error)),
     };
     let text = text_of(text.all(), &output);
-    CaseRun { output, text, error, duration: spent(), trace: journal.into_trace() }
+    let (duration, cost) = (spent().saturating_add(scope.replayed()), scope.spent().cost_since(&before));
+    CaseRun { output, text, error, duration, cost, trace: journal.into_trace() }
 }
 
 impl CaseRun {
@@ -190,6 +194,7 @@ impl CaseRun {
             error: None,
             trace: Vec::new(),
             duration: Duration::ZERO,
+            cost: Some(0),
         }
     }
 
@@ -200,6 +205,7 @@ impl CaseRun {
             error: Some(error),
             trace: Vec::new(),
             duration: Duration::ZERO,
+            cost: Some(0),
         }
     }
 }

@@ -129,6 +129,7 @@ impl Shown<'_> {
             error: None,
             trace: vec![step],
             duration: Duration::ZERO,
+            cost: None,
         };
         JudgedRun { run: Arc::new(run), verdicts: vec![Verdict::passed(passes)] }
     }

@@ -21,6 +21,7 @@ mod optimize;
 mod practice;
 mod preflight;
 mod rewrite;
+mod settings;
 mod simulated;
 mod words;
 mod world;

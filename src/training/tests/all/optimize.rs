@@ -45,6 +45,20 @@ async fn a_search_is_the_same_each_time_and_executes_nothing_twice() {
     assert_ne!(*lab.executed.lock(), executed, "other minibatches");
 }
 
+/// Each word is a quarter of the score, and more than a quarter of the seed's length, cost and time.
+#[tokio::test]
+async fn what_a_gain_costs_is_subtracted_from_it() {
+    for penalty in ["length_penalty", "cost_penalty", "latency_penalty"] {
+        for (weight, expected) in [(0.1, Outcome::Improved), (3.0, Outcome::NoSignificantGain)] {
+            let optimizer = json!({"objective": {penalty: weight}});
+            let world = world(24, &WORDS, optimizer, shared);
+            let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
+            let found = world.search(&lab).await.unwrap();
+            assert_eq!(found.outcome, expected, "{penalty} {weight}: {found:?}");
+        }
+    }
+}
+
 fn world_with_seed(seed: u64) -> Trained {
     world(24, &WORDS, json!({"name": "textgrad", "seed": seed}), shared)
 }

@@ -83,12 +83,15 @@ impl Words<'_> {
             prompts_read: vec!["p".into()],
             example: None,
         };
+        let length = u64::try_from(text.len()).unwrap();
         let run = CaseRun {
             output: json!("an answer"),
             text: "an answer".into(),
             error: None,
             trace: vec![step],
-            duration: std::time::Duration::ZERO,
+            // A longer prompt takes longer and costs more.
+            duration: std::time::Duration::from_millis(length),
+            cost: Some(length),
         };
         let score =
             if knows { Verdict::passed(true) } else { Verdict::passed(false).because(format!("say {word}")) };

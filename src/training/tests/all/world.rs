@@ -16,14 +16,14 @@ use engine::{Activity, Cache, NodeError, Plan};
 use kernel::{ManualClock, Secret, SeededRandom};
 use models::{
     EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, Pieces,
-    Usage,
+    Price, Usage,
 };
 use parking_lot::Mutex;
 use sandbox::{Options, Sandbox};
 use serde_json::{Map, Value, json};
 use training::calls::{
-    BudgetLimits, CallJournal, CallSettings, CallSink, CallUsage, Calls, Endpoints, RecordedCall, Role,
-    UnansweredCall,
+    BudgetLimits, CallJournal, CallKey, CallSettings, CallSink, CallUsage, Calls, EarlierCalls, Endpoints,
+    RecordedCall, Role, RunPrices, UnansweredCall,
 };
 use training::evaluators::{Evaluator, Verdict};
 use training::{Case, CaseBench, CaseContext, CaseRun, CaseSettings, judge, run_case};
@@ -81,15 +81,33 @@ impl Model for TestModel {
 pub(crate) struct Recorded(
     pub(crate) Arc<Mutex<Vec<RecordedCall>>>,
     pub(crate) Arc<Mutex<Vec<UnansweredCall>>>,
+    /// How many requests are in flight, each time that it is told.
+    pub(crate) Arc<Mutex<Vec<u32>>>,
 );
 
+/// The calls of earlier runs.
+pub(crate) struct Earlier(pub(crate) Vec<RecordedCall>);
+
+#[async_trait]
+impl EarlierCalls for Earlier {
+    async fn find(&self, key: &CallKey) -> Option<RecordedCall> {
+        self.0.iter().find(|call| call.key == *key).cloned()
+    }
+}
+
 impl CallSink for Recorded {
-    fn record(&self, call: &RecordedCall) {
+    fn record(&self, call: &RecordedCall, in_flight: Option<u32>) {
         self.0.lock().push(call.clone());
+        self.2.lock().extend(in_flight);
     }
 
-    fn record_unanswered(&self, call: &UnansweredCall) {
+    fn record_unanswered(&self, call: &UnansweredCall, in_flight: Option<u32>) {
         self.1.lock().push(call.clone());
+        self.2.lock().extend(in_flight);
+    }
+
+    fn in_flight(&self, requests: u32) {
+        self.2.lock().push(requests);
     }
 }
 
@@ -102,6 +120,13 @@ pub(crate) struct World {
     pub(crate) workflows: Others,
 }
 
+/// Prices of the model `test/m`, dollars for a million tokens.
+pub(crate) fn priced(input: f64, output: f64) -> RunPrices {
+    let mut prices = RunPrices::default();
+    prices.add("test/m", None, Price { input, cached: None, output, text_only: false });
+    prices
+}
+
 pub(crate) fn noon() -> DateTime<Utc> {
     "2026-03-01T12:00:00Z".parse().unwrap()
 }
@@ -112,11 +137,22 @@ pub(crate) struct Begin {
     pub(crate) limits: BudgetLimits,
     pub(crate) concurrency: usize,
     pub(crate) recorded: Vec<RecordedCall>,
+    pub(crate) earlier: Vec<RecordedCall>,
+    pub(crate) prices: RunPrices,
+    pub(crate) shares_answers: bool,
 }
 
 impl Default for Begin {
     fn default() -> Self {
-        Self { seed: 0, limits: BudgetLimits::default(), concurrency: 4, recorded: Vec::new() }
+        Self {
+            seed: 0,
+            limits: BudgetLimits::default(),
+            concurrency: 4,
+            recorded: Vec::new(),
+            earlier: Vec::new(),
+            prices: RunPrices::default(),
+            shares_answers: true,
+        }
     }
 }
 
@@ -133,8 +169,11 @@ impl World {
             limits: begin.limits,
             concurrency: begin.concurrency,
             answered: 0,
+            prices: begin.prices,
+            shares_answers: begin.shares_answers,
         };
         let journal = CallJournal::new(begin.recorded, Box::new(recorded.clone()));
+        let journal = journal.with_earlier(Box::new(Earlier(begin.earlier)));
         let calls = Calls::new(
             settings,
             CallUsage::default(),

@@ -12,7 +12,8 @@ pub struct CallUsage {
     pub retries: u64,
     /// Calls that were answered without a request.
     pub cached_calls: u64,
-    /// Requests that were in flight when the service died are not counted yet: always 0.
+    /// Requests that were in flight for at least 100 ms when the service was killed, at most `max_concurrency` each time. They count neither in
+    /// `llm_calls` nor in the budget, because their answers are unknown.
     pub lost_calls: u64,
     /// Tokens that models read.
     pub input_tokens: u64,

@@ -1,5 +1,6 @@
 //! Requests for trainings and evaluations, read but for the objects `training` and `evaluation` themselves. Pure.
 
+use actors::kinds::training::request_problems;
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -75,7 +76,12 @@ pub(in crate::http) fn read(
         }
         _ => fields.note(FieldError::new("/evaluation", "conflict", "cannot be combined with 'training'")),
     }
-    let problems = fields.finish();
+    let mut problems = fields.finish();
+    if !problems.is_empty()
+        && let ([kind], Some(asked)) = (&asked[..], &taken)
+    {
+        problems.extend(request_problems(*kind, asked));
+    }
     match (asked.first(), taken) {
         (Some(kind), Some(asked)) if problems.is_empty() => {
             Ok(TrainingRequest { kind: *kind, graph, inputs, config, asked, run })
@@ -118,7 +124,7 @@ mod tests {
                 &["/evaluation required", "/training unknown_field"],
             ),
             (
-                json!({"training": {}, "inputs": 1, "runnable_config": [], "graph_config": "", "run_id": "x", "config": {}}),
+                json!({"training": {"dataset": {}, "optimizer": {"epochs": 0}}, "inputs": 1, "runnable_config": [], "graph_config": "", "run_id": "x", "config": {}}),
                 None,
                 &[
                     "/graph_config type",
@@ -126,12 +132,15 @@ mod tests {
                     "/runnable_config type",
                     "/run_id format",
                     "/config unknown_field",
+                    "/training/dataset/cases required",
+                    "/training/evaluators required",
+                    "/training/optimizer/epochs range",
                 ],
             ),
             (
-                json!({"training": {}, "run_id": "7d444840-9dc0-41d1-b245-5ffdce74fad2"}),
+                json!({"evaluation": 7, "run_id": "7d444840-9dc0-41d1-b245-5ffdce74fad2"}),
                 None,
-                &["/run_id format"],
+                &["/run_id format", "/evaluation type"],
             ),
         ] {
             assert_eq!(of(body.clone(), kind).unwrap_err(), expected, "{body}");

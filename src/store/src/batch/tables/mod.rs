@@ -39,6 +39,7 @@ pub(super) use step::{Copies, Steps};
 pub(super) use stream::Streams;
 pub(super) use thread::{ThreadChanges, Threads};
 pub(super) use training::{
-    TrainingCalls, TrainingCandidates, TrainingCases, TrainingMarks, TrainingRuns, TrainingStates,
+    LatestState, TrainingCalls, TrainingCandidates, TrainingCases, TrainingMarks, TrainingRuns,
+    TrainingStates,
 };
 pub(super) use usage::ChatUsage;

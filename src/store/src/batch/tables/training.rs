@@ -176,18 +176,24 @@ lane_table! {
     }
 }
 
-/// How far a run has got. Of several in a commit the last one counts.
+/// How far a run has got. Of several in a commit the last value of each member counts; `None`: it stays.
 #[derive(Debug, Clone)]
 pub struct TrainingStateRow {
     /// The run.
     pub run_id: Uuid,
     /// JSON.
-    pub state: String,
+    pub state: Option<String>,
+    /// Requests to models that are in flight.
+    pub in_flight: Option<i32>,
 }
 
+/// The last state and number of requests of a run in a commit.
+pub(in crate::batch) type LatestState<'a> = (Uuid, Option<&'a str>, Option<i32>);
+
 lane_table! {
-    TrainingStates: "training_runs" from &'a TrainingStateRow as row => {
-        run_id: Uuid [SqlUuid] = row.run_id,
-        state: &'a str [Text] = &row.state,
+    TrainingStates: "training_runs" from LatestState<'a> as (run_id, state, in_flight) => {
+        run_id: Uuid [SqlUuid] = run_id,
+        state: Option<&'a str> [Nullable<Text>] = state,
+        in_flight: Option<i32> [Nullable<Integer>] = in_flight,
     }
 }

@@ -26,6 +26,10 @@ pub fn read_csv(text: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
     let columns = match records.next() {
         None => Vec::new(),
         Some(Ok(header)) => {
+            if let Some(problem) = other_delimiter(&header) {
+                problems.push(problem);
+                return Vec::new();
+            }
             let before = problems.len();
             let columns = read_columns(&header, problems);
             if columns.is_empty() && problems.len() > before {
@@ -52,6 +56,20 @@ pub fn read_csv(text: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
         }
     }
     cases.finish("", problems)
+}
+
+/// The problem of a header whose columns are separated by something else than commas.
+fn other_delimiter(header: &Record) -> Option<FieldError> {
+    let only = header.cells.get(0).filter(|_| header.cells.len() == 1)?;
+    let (delimiter, name) =
+        [(';', "semicolons"), ('\t', "tabs")].into_iter().find(|(it, _)| only.contains(*it))?;
+    let columns = only.split(delimiter).count();
+    let message = format!("is one column with {name} in it; columns are separated by commas");
+    let problem = FieldError::new(&header.pointer, "delimiter", message);
+    Some(
+        problem
+            .suggest(format!("save the file with commas instead of {name}: it would have {columns} columns")),
+    )
 }
 
 /// Returns false if no more are read.
@@ -148,6 +166,16 @@ mod tests {
                     1,1,\"{\"\"a\"\": [null]}\",\"{\"\"ok\"\": true}\",2\n";
         let metadata = json!({"answers": {"ok": true}, "weight": 2});
         assert_eq!(good(text), [json!(["0", {"n": "1", "n2": 1}, {"a": [null]}, metadata])]);
+    }
+
+    #[test]
+    fn other_delimiters_are_named() {
+        for text in
+            ["message;expected_output\nHi;Hello\n", "message\texpected_output\nHi\tHello\n", "\"a;b\"\n1\n"]
+        {
+            assert_eq!(read(text), (Vec::new(), vec!["/lines/1 delimiter".to_owned()]), "{text}");
+        }
+        assert_eq!(good("message,a;b\nHi,1\n").len(), 1, "one of several columns may be named so");
     }
 
     #[test]

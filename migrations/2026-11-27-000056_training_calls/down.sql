@@ -1,0 +1,2 @@
+DROP INDEX training_calls_by_key;
+ALTER TABLE training_runs DROP COLUMN in_flight, DROP COLUMN lost_calls;

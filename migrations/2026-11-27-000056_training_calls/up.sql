@@ -1,0 +1,6 @@
+-- Requests of a training that are in flight, and those that were lost with a process.
+ALTER TABLE training_runs
+    ADD COLUMN in_flight integer NOT NULL DEFAULT 0,
+    ADD COLUMN lost_calls integer NOT NULL DEFAULT 0;
+-- Answers are found by their keys in other runs, too.
+CREATE INDEX training_calls_by_key ON training_calls USING hash (key) WHERE reply IS NOT NULL;
