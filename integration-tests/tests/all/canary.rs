@@ -1,8 +1,9 @@
 //! The canary: which threads use it, when it is rolled back, and when it becomes live.
 
-use integration_tests::{AnswerExt, Client, TestService, Workflow, chat, graphs, until};
+use integration_tests::{AnswerExt, Client, TestService, Workflow, graphs, until};
 use serde_json::{Value, json};
 use wire::chat::FeedbackKind::{self, Negative, Positive};
+use wire::chat::PageRequest;
 
 async fn put(t: &TestService, workflow: &Workflow, body: Value) -> Value {
     let path = format!("/api/workflows/{}/rollout", workflow.id);
@@ -50,8 +51,9 @@ async fn one_of_each(client: &Client, workflow: &Workflow) -> (String, String) {
 /// Says something in a thread and rates the answer.
 async fn rate(client: &Client, workflow: &Workflow, thread: &str, kind: FeedbackKind) {
     client.say_in(&workflow.id, thread, "and").await.unwrap();
-    let items = client.thread(&workflow.id, thread).await.unwrap().items.data;
-    let answer = items.last().unwrap().id().to_owned();
+    // The newest first.
+    let items = client.items(&workflow.id, thread, &PageRequest::default()).await.unwrap().data;
+    let answer = items[0].id().to_owned();
     client.feedback(&workflow.id, thread, &[answer], kind, None).await.unwrap();
 }
 
@@ -122,11 +124,12 @@ async fn negative_feedback_rolls_a_canary_back_once_on_every_instance() {
     assert!(last["reason"].as_str().unwrap().contains("20 of 20 ratings"), "{last}");
     assert_eq!(last["counts"]["canary"]["negative_ratings"], 20);
     // The next turn, wherever it starts, has the whole thread and the live version.
-    let elsewhere = other.chat(&chat::add(&workflow, &of_canary, "next")).await;
-    assert!(elsewhere.text().contains("one"), "{}", elsewhere.text());
+    let elsewhere = other.anonymous().say_in(&workflow.id, &of_canary, "next").await.unwrap();
+    assert_eq!(elsewhere.text, "one");
     assert_eq!(client.say_in(&workflow.id, &of_canary, "next").await.unwrap().text, "one");
-    let items = client.thread(&workflow.id, &of_canary).await.unwrap().items.data;
-    assert!(items.len() > 20, "its history is kept: {}", items.len());
+    let all = PageRequest { limit: Some(100), ..PageRequest::default() };
+    let items = client.items(&workflow.id, &of_canary, &all).await.unwrap().data;
+    assert!(items.len() > 40, "its history is kept: {}", items.len());
     let rows = "SELECT count(*) || ' ' || min(actor_kind) FROM audit_log WHERE action = 'workflow.canary_rolled_back'";
     assert_eq!(t.scalar(rows).await, "1 system");
     assert_eq!(live(&t, &workflow).await, 1);
@@ -135,34 +138,32 @@ async fn negative_feedback_rolls_a_canary_back_once_on_every_instance() {
 #[tokio::test]
 async fn failed_turns_roll_a_canary_back() {
     let t = TestService::start().await;
-    let fails = json!({"name": "a", "type": "assert", "when": false, "message": "broken"});
+    let fails = json!({"name": "a", "type": "assert", "when": "false", "message": "broken"});
     let say = json!({"name": "b", "type": "reply", "text": "two"});
     let workflow =
         with_canary(&t, graphs::chain(&[fails, say], None), json!({"promote_after_turns": 50})).await;
+    let client = t.visitor();
     let (mut of_live, mut of_canary) = (0, None);
     while of_live < 5 || of_canary.is_none() {
-        let turn = t.chat(&chat::create(&workflow, "hi")).await.text();
-        if turn.contains("one") {
-            of_live += 1;
-        } else {
-            let told = integration_tests::events(&turn);
-            of_canary = told.iter().find_map(|event| event["thread"]["id"].as_str()).map(str::to_owned);
+        let turn = client.say(&workflow.id, "hi").await.unwrap();
+        match turn.error {
+            None => of_live += usize::from(turn.text == "one"),
+            Some(_) => of_canary = Some(turn.thread_id),
         }
     }
     let thread = of_canary.unwrap();
     let failed = async || rollout(&t, &workflow).await["counts"]["canary"]["failed_turns"].as_u64();
     for _ in failed().await.unwrap()..49 {
-        t.chat(&chat::add(&workflow, &thread, "and")).await;
+        client.say_in(&workflow.id, &thread, "and").await.unwrap();
     }
     until("49 turns are stored", async || failed().await == Some(49)).await;
-    t.chat(&chat::add(&workflow, &thread, "and")).await;
+    client.say_in(&workflow.id, &thread, "and").await.unwrap();
     until("the canary is rolled back", async || rollout(&t, &workflow).await["canary"].is_null()).await;
     let last = rollout(&t, &workflow).await["last_canary"].clone();
     assert_eq!(last["outcome"], "rolled_back", "{last}");
     assert!(last["reason"].as_str().unwrap().contains("50 of 50 turns failed"), "{last}");
     assert_eq!(live(&t, &workflow).await, 1);
-    let next = t.chat(&chat::add(&workflow, &thread, "and")).await;
-    assert!(next.text().contains("one"), "{}", next.text());
+    assert_eq!(client.say_in(&workflow.id, &thread, "and").await.unwrap().text, "one");
 }
 
 #[tokio::test]

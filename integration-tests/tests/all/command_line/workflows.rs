@@ -280,7 +280,7 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
         promoted.contains("live       version 2\n") && promoted.contains("version 2 was promoted"),
         "{promoted}"
     );
-    let gate = terminal.file("gate.json", json!({"dataset": "none", "evaluators": [], "threshold": 1}));
+    let gate = terminal.file("gate.json", json!({"dataset": "none", "evaluators": [{"id": "a", "entrypoint": "builtin:exact_match"}], "threshold": 1}));
     let refused = terminal.run(&["workflow", "rollout", "set", "desk", "--gate", &gate]).await;
     assert!(refused.status != Some(0) && refused.err.contains("none"), "{}", refused.err);
     let wrong = terminal.file("wrong.json", json!({"x": 1}));

@@ -17,7 +17,7 @@ fn answering(input: &str) -> Value {
 /// Cases of which `good` answers all, `half` a half, and `bad` none.
 fn cases() -> Value {
     let case = |n: usize| {
-        json!({"inputs": {"good": "x", "half": if n.is_multiple_of(2) { "x" } else { "y" }, "bad": "z"},
+        json!({"inputs": {"good": "x", "half": if n.is_multiple_of(2) { "x" } else { "y" }, "bad": "z", "message": format!("Message {n}")},
                "expected_output": "x", "metadata": {"n": n}})
     };
     (0..8).map(case).collect::<Vec<_>>().into()
@@ -239,14 +239,14 @@ async fn every_problem_of_a_rollout_is_refused_at_its_place() {
     );
     let unknown = gate(json!({"evaluators": [{"id": "a", "entrypoint": "builtin:nothing"}]}));
     assert_eq!(problems(unknown).await, ["/gate/evaluators/0/entrypoint evaluator_not_found"]);
-    assert_eq!(problems(gate(json!({"budget": {"x": 1}}))).await, ["/gate/budget/x unknown"]);
+    assert_eq!(problems(gate(json!({"budget": {"x": 1}}))).await, ["/gate/budget/x unknown_field"]);
     assert_eq!(
         problems(json!({"canary": {"version": 7, "percent": 5}})).await,
         ["/canary/version version_not_found"]
     );
     assert_eq!(
         problems(json!({"x": 1, "canary": {"version": 1}})).await,
-        ["/x unknown", "/canary/percent required"]
+        ["/x unknown_field", "/canary/percent required"]
     );
     // The only version cannot be the canary of itself.
     assert_eq!(

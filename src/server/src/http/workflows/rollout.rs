@@ -47,12 +47,15 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
     if let Some(gate) = &wanted.gate {
         check(caller, &workflow, gate).await?;
     }
+    // A canary that stays keeps its counts.
+    let known = caller.store().rollout(workflow.id).await?.and_then(|known| known.canary);
+    let stays = known.filter(|known| wanted.canary.is_some_and(|canary| canary.version == known.version));
+    let counts = counts(caller, &workflow, stays).await?.unwrap_or_default();
     change
         .make(async |changes| {
             let stored = rollouts::set(changes, caller.requester(), &workflow, wanted).await?;
             let live = changes.live_version(workflow.id).await?;
-            // A canary that was set before keeps its counts; the record shows them when it is read.
-            let counts = stored.canary.map(|_| CanaryCounts::default());
+            let counts = stored.canary.map(|_| counts);
             Reply::ok(&record(Some(stored), live, counts))
         })
         .await
@@ -88,8 +91,8 @@ async fn check(
     checked.map_err(refused_training)
 }
 
-async fn counts(
-    caller: &Caller<WorkflowsRead>,
+async fn counts<S>(
+    caller: &Caller<S>,
     workflow: &StoredWorkflow,
     canary: Option<StoredCanary>,
 ) -> ApiResult<Option<CanaryCounts>> {

@@ -120,14 +120,14 @@ mod tests {
                 "/canary/percent range",
                 "/canary/promote_after_turns range",
                 "/canary/version range",
-                "/canary/z unknown",
+                "/canary/z unknown_field",
                 "/gate/dataset required",
                 "/gate/evaluators required",
                 "/gate/max_cases range",
                 "/gate/max_drop type",
                 "/gate/threshold range",
-                "/gate/y unknown",
-                "/x unknown",
+                "/gate/y unknown_field",
+                "/x unknown_field",
             ]
         );
         assert_eq!(of(&json!({"gate": 1, "canary": []})).unwrap_err(), ["/gate type", "/canary type"]);
