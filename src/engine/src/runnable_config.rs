@@ -294,7 +294,7 @@ mod tests {
                 "/runnable_config/prompts/d/demos/0/inputs type: must be an object",
                 "/runnable_config/prompts/d/demos/1 type: must be an object",
                 "/runnable_config/prompts/d/demos_trainable type: must be true or false",
-                "/runnable_config/prompts/d/choices type: must be an array",
+                "/runnable_config/prompts/d/choices type: must be an array of strings",
                 "/runnable_config/prompts/e type: must be an object with the member `text`",
             ]
         );

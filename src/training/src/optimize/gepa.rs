@@ -180,7 +180,7 @@ async fn rewrites(
     minibatch: &[usize],
 ) -> Result<Option<Changes>, Stop> {
     let problem = search.problem;
-    let Some(lessons) = lessons(search, parent, minibatch).await? else { return Ok(None) };
+    let Some(lessons) = lessons(search, parent, minibatch, true).await? else { return Ok(None) };
     let mut changes = Changes::new();
     for prompt in problem.prompts {
         let Some(records) = lessons.get(&prompt.name) else { continue };

@@ -205,7 +205,7 @@ async fn options(search: &mut Search<'_>, minibatch: &[usize]) -> Result<Options
     let train: Vec<usize> = search.minibatches().into_iter().flatten().collect();
     let examples = |places: &[usize]| -> Vec<Example> {
         let cases = places.iter().filter_map(|place| problem.cases.get(*place));
-        // A summary is told of every proposal: it has nothing of a visitor in it.
+        // The summary is in every request: it must not contain what a visitor said.
         cases.filter(|case| !Case::is_of_visitor(case)).take(SUMMARIZED).map(example).collect()
     };
     if problem.trains_demos() {
@@ -284,7 +284,7 @@ async fn steps(search: &Search<'_>, minibatch: &[usize]) -> Result<Vec<(String, 
 
 /// The workflow in a sentence, as far as it is about a prompt; empty if no node is known.
 fn described_workflow(steps: &[(String, Vec<String>)], prompt: &TrainablePrompt) -> String {
-    let reads = |read: &[String]| read.iter().any(|name| *name == prompt.name);
+    let reads = |read: &[String]| read.contains(&prompt.name);
     let readers: Vec<String> =
         steps.iter().filter(|(_, read)| reads(read)).map(|(node, _)| format!("`{node}`")).collect();
     let all: Vec<String> = steps.iter().map(|(node, _)| format!("`{node}`")).collect();

@@ -32,7 +32,7 @@ struct Step {
     messages: Vec<Message>,
 }
 
-/// A new text of one prompt, which is another one in each step; `None` if there is none that can be used, or it was tried before.
+/// A new text of one prompt, which is another one in each step; `None` if the model gives no usable one, or it was tried before.
 pub(super) async fn propose(search: &mut Search<'_>, minibatch: &[usize]) -> Result<Option<Changes>, Stop> {
     if search.scored.proposals.is_multiple_of(STEP) {
         search.scored.step = step(search, minibatch);

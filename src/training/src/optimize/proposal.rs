@@ -19,6 +19,8 @@ use crate::warning::Warning;
 
 /// Attempts at a text that can be used.
 const ATTEMPTS: u32 = 2;
+/// Failing cases that a request has room for.
+const SHOWN_FAILING: usize = 6;
 
 /// A new text of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,19 +133,28 @@ pub(super) fn example(case: &Case) -> Example {
     Example { input, output }
 }
 
-/// What the results of a candidate on these cases say of its prompts, by their names; `None` if no case could be better.
+/// What the results of a candidate on these cases say of its prompts, by their names; `None` if no case could be better. `with_earlier`:
+/// failing cases that it was executed on before fill up what a request shows.
 pub(super) async fn lessons(
     search: &mut Search<'_>,
     base: &Candidate,
     minibatch: &[usize],
+    with_earlier: bool,
 ) -> Result<Option<BTreeMap<String, Vec<Record>>>, Stop> {
     let problem = search.problem;
     let round = search.round(Phase::Train);
     search.board.fill(search.lab, base, minibatch, round).await?;
-    let results = search.lab.recall(base, minibatch, round).await?;
+    let fails = |place: &usize| search.board.score(base.number, *place).is_some_and(|score| score < PERFECT);
+    let mut places = minibatch.to_vec();
+    if with_earlier {
+        let left = SHOWN_FAILING.saturating_sub(minibatch.iter().filter(|place| fails(place)).count());
+        let earlier = problem.splits.train.iter().filter(|place| !minibatch.contains(place) && fails(place));
+        places.extend(earlier.take(left));
+    }
+    let results = search.lab.recall(base, &places, round).await?;
+    let mut has_failed = false;
     let mut lessons: BTreeMap<String, Vec<Record>> = BTreeMap::new();
-    let mut fails = false;
-    for (place, samples) in minibatch.iter().zip(&results) {
+    for (place, samples) in places.iter().zip(&results) {
         let Some(case) = problem.cases.get(*place) else { continue };
         let mut told = samples.iter().map(|judged| (&*judged.run, &*judged.verdicts));
         // Of several samples the first that failed.
@@ -151,15 +162,15 @@ pub(super) async fn lessons(
             |told: &TrainingResult<'_>| teaches(told.0) && failed(search, told.1).next().is_some();
         let told = told.clone().find(is_failing).or_else(|| told.next());
         let Some(told) = told.filter(|told| teaches(told.0)) else { continue };
-        fails |= search.board.score(base.number, *place).is_some_and(|score| score < PERFECT);
+        has_failed |= fails(place);
         for prompt in blamed(told, problem.prompts) {
             lessons.entry(prompt.name.clone()).or_default().push(record(search, case, told, &prompt.name));
         }
     }
-    search.without_failure = if fails { 0 } else { search.without_failure + 1 };
+    search.without_failure = if has_failed { 0 } else { search.without_failure + 1 };
     // Of a prompt without a failing case there is nothing to learn.
     lessons.retain(|_, records| records.iter().any(|record| !record.passed));
-    Ok(fails.then_some(lessons))
+    Ok(has_failed.then_some(lessons))
 }
 
 /// The text of a model's answer, else the value as JSON.

@@ -15,7 +15,7 @@ pub(super) async fn propose(
     minibatch: &[usize],
 ) -> Result<Option<Changes>, Stop> {
     let problem = search.problem;
-    let Some(mut lessons) = lessons(search, base, minibatch).await? else { return Ok(None) };
+    let Some(mut lessons) = lessons(search, base, minibatch, false).await? else { return Ok(None) };
     let mut changes = Changes::new();
     for prompt in problem.prompts {
         let Some(records) = lessons.get_mut(&prompt.name) else { continue };

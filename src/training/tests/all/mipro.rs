@@ -30,6 +30,7 @@ async fn proposals_are_based_on_cases_workflow_and_tips_and_the_best_is_found() 
     assert_eq!(found.outcome, Outcome::Improved, "{found:?}");
     // Each proposal has one word; none is made of another.
     assert_eq!(WORDS.iter().filter(|word| found.best.prompts["p"].contains(**word)).count(), 1);
+    assert_eq!(world.search(&labs[1]).await.unwrap(), found);
     let asked = labs[0].asked.lock();
     assert_eq!(asked.len(), 6, "a summary, and a text for each tip");
     assert!(asked[0].starts_with("Example input: ") && !asked[0].contains("<prompt"), "{}", asked[0]);
@@ -42,7 +43,6 @@ async fn proposals_are_based_on_cases_workflow_and_tips_and_the_best_is_found() 
         assert!(!request.contains("Feedback:"), "{request}");
     }
     assert!(labs[0].rationales.lock().iter().all(|said| said == "It lacks a word."));
-    assert_eq!(world.search(&labs[1]).await.unwrap(), found);
     assert_eq!(*labs[0].published.lock(), *labs[1].published.lock());
 }
 

@@ -83,7 +83,7 @@ impl WorldLab<'_> {
             });
         }
         let output = json!(draft);
-        Ok(CaseRun { output, text: draft, error: None, trace, duration: Duration::ZERO })
+        Ok(CaseRun { output, text: draft, error: None, trace, duration: Duration::ZERO, cost: Some(0) })
     }
 }
 
