@@ -95,7 +95,7 @@ impl RolloutRounds {
             .await;
         match ended {
             Ok(true) => tracing::info!(%workflow, version = canary.version, is_promoted, "canary ended"),
-            // Another instance was faster, or nobody chats with the workflow any more.
+            // Another instance was faster, or the workflow is archived.
             Ok(false) | Err(StoreError::Archived) => {}
             Err(error) => return Err(error),
         }
