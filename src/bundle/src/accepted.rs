@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek};
 use crate::archive::{Content, Entry, Piece};
 use crate::error::CheckError;
 use crate::finding::Note;
+use crate::manifest::Manifest;
 
 /// A file of an accepted bundle.
 #[derive(Debug, Clone)]
@@ -17,16 +18,22 @@ pub struct File {
     pub digest: [u8; 32],
     /// The content type to serve it with.
     pub media_type: &'static str,
+    /// SHA-256 of each inline script of an HTML document, in base64, sorted.
+    pub script_hashes: Vec<String>,
+    /// The policy of an HTML document; other files have [`FILE_POLICY`](crate::FILE_POLICY).
+    pub policy: Option<String>,
     pub(crate) entry: Entry,
 }
 
 /// A bundle without findings.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The files by path, without those that are dropped.
+    /// The files by path, without the manifest and those that are dropped.
     pub files: Vec<File>,
     /// Files of desktop systems that are not served, escaped.
     pub dropped: Vec<String>,
+    /// The manifest, if the bundle has one.
+    pub manifest: Option<Manifest>,
     /// Remarks for the publisher.
     pub notes: Vec<Note>,
     /// Bytes of the archive.

@@ -10,11 +10,14 @@ use crate::archive;
 use crate::code::Code;
 use crate::contents::Contents;
 use crate::deadline::Deadline;
+use crate::documents;
 use crate::error::CheckError;
 use crate::finding::{Finding, Findings};
 use crate::kinds::{extension, media_type};
 use crate::limits::Limits;
-use crate::names::Names;
+use crate::markup::Notes;
+use crate::names::{MANIFEST, Names};
+use crate::policy::{Document, policy};
 
 /// How long a check may take by default.
 pub const TIME: Duration = Duration::from_secs(10);
@@ -79,14 +82,39 @@ impl<R: Read + Seek> Stages<'_, R> {
         let file = |(path, number): (String, usize)| {
             let (entry, digest) = (entries.get(number)?.clone(), *contents.digests.get(number)?);
             let (size, media_type) = (u64::from(entry.size), media_type(&path));
-            Some(File { path, size, digest, media_type, entry })
+            let (script_hashes, policy) = (Vec::new(), None);
+            Some(File { path, size, digest, media_type, script_hashes, policy, entry })
         };
-        let files: Vec<File> = names.files.into_iter().filter_map(file).collect();
-        let wasm = files.iter().any(|file| extension(&file.path) == "wasm");
+        let mut files: Vec<File> = names.files.into_iter().filter_map(file).collect();
+        drop(entries);
+        let mut notes = Notes::default();
+        let mut hashes = documents::read(archive, &files, &deadline, &mut findings, &mut notes)?;
+        if !findings.is_empty() {
+            return Ok(Err(findings));
+        }
+        let manifest = documents::manifest(archive, &files, &mut findings)?;
+        if !findings.is_empty() {
+            return Ok(Err(findings));
+        }
+        files.retain(|file| file.path != MANIFEST);
+        let wasm = files.iter().filter(|file| extension(&file.path) == "wasm");
+        for file in wasm.clone() {
+            notes.add("wasm", &file.path, None, "The policy lets the app compile WebAssembly.".to_owned());
+        }
+        let wasm = wasm.count() > 0;
+        let frame_ancestors = manifest.as_ref().map(|manifest| manifest.frame_ancestors.as_slice());
+        let frame_ancestors = frame_ancestors.unwrap_or_default();
+        for file in &mut files {
+            if let Some(hashes) = hashes.remove(&file.path) {
+                file.policy = Some(policy(&Document { hashes: &hashes, frame_ancestors, wasm }));
+                file.script_hashes = hashes;
+            }
+        }
         Ok(Ok(Accepted {
             files,
             dropped: names.dropped,
-            notes: Vec::new(),
+            manifest,
+            notes: notes.into_vec(),
             size,
             expanded_size: contents.expanded,
             wasm,

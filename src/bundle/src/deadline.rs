@@ -18,6 +18,12 @@ impl<'c> Deadline<'c> {
         Self { clock, at: clock.monotonic().saturating_add(limit) }
     }
 
+    /// The earlier of this deadline and one after `limit`.
+    pub(crate) fn sooner(&self, limit: Duration) -> Self {
+        let at = self.clock.monotonic().saturating_add(limit).min(self.at);
+        Self { clock: self.clock, at }
+    }
+
     pub(crate) fn has_passed(&self) -> bool {
         self.clock.monotonic() > self.at
     }

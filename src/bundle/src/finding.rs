@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::code::Code;
-use crate::names::unicode;
+use crate::unicode;
 
 /// Most findings of a refusal.
 pub const MAX_FINDINGS: usize = 50;
@@ -56,6 +56,11 @@ impl Findings {
     /// A finding about one file.
     pub(crate) fn file(&mut self, code: Code, name: &[u8], detail: impl Into<String>) {
         self.add(Finding { code, path: Some(printable(name)), line: None, detail: detail.into() });
+    }
+
+    /// A finding about one line of a file.
+    pub(crate) fn line(&mut self, code: Code, path: &str, line: Option<u32>, detail: impl Into<String>) {
+        self.add(Finding { code, path: Some(printable(path.as_bytes())), line, detail: detail.into() });
     }
 
     pub(crate) fn is_empty(&self) -> bool {

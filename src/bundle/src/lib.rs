@@ -1,6 +1,7 @@
 //! Bundles of hosted apps: whether a ZIP archive can be served, and with which policies.
 //!
-//! [`check`] reads an archive in stages: structure, limits, names, and what the files are. It never inflates more than a
+//! [`check`] reads an archive in stages: structure, limits, names, what the files are,
+//! documents, and the manifest. It never inflates more than a
 //! piece at a time, never extracts to a path, and returns the same findings for the same bytes.
 
 mod accepted;
@@ -9,11 +10,16 @@ mod check;
 mod code;
 mod contents;
 mod deadline;
+mod documents;
 mod error;
 mod finding;
 mod kinds;
 mod limits;
+mod manifest;
+mod markup;
 mod names;
+mod policy;
+mod unicode;
 
 pub use accepted::{Accepted, File, FileReader};
 pub use check::{TIME, Verdict, check};
@@ -22,4 +28,6 @@ pub use error::CheckError;
 pub use finding::{Finding, MAX_FINDINGS, Note};
 pub use kinds::{OTHER, media_type};
 pub use limits::Limits;
+pub use manifest::{AccessMode, Binding, BindingLimits, Collection, CollectionKind, Manifest, Verb};
 pub use names::MANIFEST;
+pub use policy::{Document, FILE_POLICY, policy};

@@ -31,6 +31,7 @@ pub mod search;
 mod tags;
 mod template;
 
+pub use ::schema::Schema;
 pub use cache::Cache;
 pub use canonical::{CanonicalError, digest, identity};
 pub use channel::{Channel, Rule};
@@ -49,7 +50,6 @@ pub use graph::parse::parse;
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};
 pub use nodes::{Path, demo_output};
 pub use references::Reference;
-pub use schema::Schema;
 
 use serde_json::Value;
 

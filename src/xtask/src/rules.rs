@@ -8,13 +8,14 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("config", &["auth", "kernel", "wire"]),
     ("auth", &["kernel", "wire"]),
-    ("bundle", &["kernel", "wire"]),
+    ("schema", &["wire"]),
+    ("bundle", &["kernel", "schema", "wire"]),
     ("sandbox", &["kernel"]),
     ("net", &["kernel", "wire"]),
     ("store", &["auth", "kernel", "wire"]),
     ("models", &["net", "kernel", "wire"]),
     ("practice", &["models", "kernel"]),
-    ("engine", &["models", "sandbox", "media", "net", "kernel", "wire"]),
+    ("engine", &["models", "sandbox", "schema", "media", "net", "kernel", "wire"]),
     ("diagram", &["engine"]),
     ("training", &["engine"]),
     ("worlds", &[]),
@@ -75,6 +76,27 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "references",
             "effects",
             "runnable_config",
+        ],
+    ),
+    (
+        "src/bundle/src/",
+        &[
+            "unicode",
+            "code",
+            "limits",
+            "error",
+            "finding",
+            "deadline",
+            "archive",
+            "names",
+            "kinds",
+            "contents",
+            "policy",
+            "markup",
+            "manifest",
+            "accepted",
+            "documents",
+            "check",
         ],
     ),
     (
@@ -150,7 +172,7 @@ pub(crate) enum From {
 }
 
 /// Packages that are told of HTTP, actors and SQL only through traits of their own.
-const PURE: &[&str] = &["models", "practice", "engine", "diagram", "training", "auth", "bundle"];
+const PURE: &[&str] = &["models", "practice", "engine", "diagram", "training", "auth", "schema", "bundle"];
 
 pub(crate) const BANS: &[Ban] = &[
     Ban { crates: "actix*", from: From::These(PURE), why: "it knows no actors and no HTTP" },

@@ -3,7 +3,6 @@
 mod collisions;
 mod modes;
 mod rules;
-pub(crate) mod unicode;
 
 pub use rules::MANIFEST;
 

@@ -2,9 +2,9 @@
 
 use unicode_normalization::is_nfc;
 
-use super::unicode::{is_hidden, is_noncharacter, key};
 use crate::code::Code;
 use crate::limits::{PATH_BYTES, SEGMENT_BYTES};
+use crate::unicode::{is_hidden, is_noncharacter, key};
 
 /// Names of devices on Windows, with any extension.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
@@ -91,7 +91,7 @@ fn is_device(segment: &str) -> bool {
         let digit = name.strip_prefix(*device).unwrap_or_default();
         digit.len() == 1 && digit.bytes().all(|byte| byte.is_ascii_digit())
     };
-    DEVICES.contains(&name) || NUMBERED_DEVICES.iter().any(|device| numbered(&device))
+    DEVICES.contains(&name) || NUMBERED_DEVICES.iter().any(numbered)
 }
 
 /// Why a safe path is refused, by itself.

@@ -22,7 +22,7 @@ fn an_accepted_bundle_lists_its_files_and_gives_their_contents() {
         assert_eq!(file.digest, digest.as_ref());
     }
     assert_eq!(bundle.size, u64::try_from(bytes.len()).unwrap());
-    assert_eq!(bundle.expanded_size, bundle.files.iter().map(|file| file.size).sum());
+    assert_eq!(bundle.expanded_size, bundle.files.iter().map(|file| file.size).sum::<u64>());
     assert!(!bundle.wasm && bundle.dropped.is_empty());
 }
 

@@ -1,12 +1,19 @@
 //! Bundles that the tests build themselves, field by field, and bundles of common writers.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod archives;
 mod bombs;
 mod boundaries;
 mod build;
+mod document_limits;
+mod documentation;
+mod documents;
 mod hostile;
 mod kinds;
+mod manifest;
+mod markup;
 mod names;
+mod policies;
 mod random;
 mod structure;
 mod writers;

@@ -41,6 +41,73 @@ fn base() -> Zip {
         .item(Item::deflated(b"c.txt", b"text").both(|header| header.extra = time.clone()))
 }
 
+/// Parts of documents that parsers treat in a special way.
+const PARTS: &[&str] = &[
+    "<!doctype html>",
+    "<svg>",
+    "</svg>",
+    "<math>",
+    "<script>",
+    "</script>",
+    "<script type=module>",
+    "<!--",
+    "-->",
+    "<![CDATA[",
+    "]]>",
+    "<template>",
+    "</template>",
+    "<table>",
+    "<tr>",
+    "<td>",
+    "</table>",
+    "<a href=x>",
+    "</a>",
+    "<b>",
+    "</b>",
+    "<p>",
+    "</p>",
+    "<select>",
+    "<option>",
+    "<frameset>",
+    "<noscript>",
+    "</noscript>",
+    "<style>",
+    "</style>",
+    "<title>",
+    "<textarea>",
+    "<foreignObject>",
+    "<annotation-xml encoding='text/html'>",
+    "<mi>",
+    "<body>",
+    "<html a=b>",
+    "<form>",
+    "<iframe srcdoc='&lt;p>",
+    "'",
+    "\"",
+    ">",
+    "<",
+    "&amp;",
+    "&#0;",
+    "\0",
+    "\r\n",
+    "text",
+    "<?xml version='1.0'?>",
+    "<!DOCTYPE svg [",
+    "]>",
+    "/>",
+    "<base href=/>",
+    "<meta charset=utf-8>",
+    "é",
+    "{",
+    "}",
+    "\"schema_version\": 1",
+    ",",
+    "[",
+    "]",
+    ":",
+    "\"bindings\"",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -82,6 +149,14 @@ proptest! {
     fn any_names_have_a_result(names in vec(".{0,12}", 1..8)) {
         let zip = names.iter().fold(Zip::app(), |zip, name| zip.file(name, "x"));
         same_twice(&zip.bytes());
+    }
+
+    #[test]
+    fn any_documents_have_a_result(
+        parts in vec(prop::sample::select(PARTS), 0..40),
+        name in prop::sample::select(&["a.html", "a.svg", "a.xml", "a.xhtml", "service.app.json"][..]),
+    ) {
+        same_twice(&Zip::app().file(name, parts.concat()).bytes());
     }
 
     #[test]

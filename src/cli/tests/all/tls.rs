@@ -55,7 +55,7 @@ fn a_service_speaks_tls_with_a_certificate_of_dev_tls() {
     let asked = callboard(&folder, &["--url", &url, "workflow", "list"], &trusted).output().unwrap();
     assert_eq!(asked.status.code(), Some(4), "{}", text(&asked.stdout));
 
-    // A request without TLS is told so; so is whoever sends nothing of either.
+    // A request without TLS is answered; bytes of neither close the connection.
     let mut plain = TcpStream::connect(&address).unwrap();
     plain.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
     let mut answer = String::new();

@@ -13,7 +13,7 @@ use crate::graph::common::state_pointer;
 use crate::graph::fields::{listed, nearest};
 use crate::graph::{END, EdgeSpec, Graph, NodeSpec, START, Target, modules};
 use crate::nodes::plan_body;
-use crate::schema::Schema;
+use crate::schema;
 
 /// Compiles a graph that was read without problems.
 ///
@@ -31,7 +31,7 @@ pub fn compile(graph: &Graph) -> Result<Plan, Problems> {
 pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
     check.modules = Arc::new(graph.modules.clone());
     check.scripts = modules::of(&graph.modules, sandbox::Language::Javascript);
-    let inputs = graph.inputs.as_ref().and_then(|schema| Schema::compile(schema, "/inputs", check));
+    let inputs = graph.inputs.as_ref().and_then(|schema| schema::compile(schema, "/inputs", check));
     let nodes = graph.nodes.iter().filter_map(|spec| plan_node(graph, spec, check)).map(Arc::new).collect();
     let names = index_names(graph, &mut check.problems);
     check_diversions(graph, &names, &mut check.problems);

@@ -60,3 +60,33 @@ fn open(path: &Path) -> io::Result<File> {
 fn unreadable(name: &str, error: &io::Error) -> Failure {
     Failure::usage(format!("{name} cannot be read: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An archive with a stored page: local header and content, directory, end record.
+    const PAGE: [&[u8]; 3] = [
+        b"PK\x03\x04\x14\0\0\0\0\0\0\0!\x5cm\xd6\xf7\xeb\x05\0\0\0\x05\0\0\0\x0a\0\0\0index.html<p>Hi",
+        b"PK\x01\x02\x14\x03\x14\0\0\0\0\0\0\0!\x5cm\xd6\xf7\xeb\x05\0\0\0\x05\0\0\0\x0a\0\0\0\0\0\0\0\0\0\0\0\xa4\x81\0\0\0\0index.html",
+        b"PK\x05\x06\0\0\0\0\x01\0\x01\08\0\0\0-\0\0\0\0\0",
+    ];
+
+    fn check(path: &Path) -> Result<(), Failure> {
+        let check = Check { file: path.to_owned(), options: ClientOptions::default() };
+        check.run(&ClientOptions::default())
+    }
+
+    #[test]
+    fn a_refused_bundle_and_an_unreadable_file_have_their_exit_codes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("app.zip");
+        std::fs::write(&file, PAGE.concat()).unwrap();
+        assert!(check(&file).is_ok());
+        std::fs::write(&file, [b"x", PAGE.concat().as_slice()].concat()).unwrap();
+        assert!(matches!(check(&file), Err(Failure::Said)), "refused: status 1");
+        for unreadable in [folder.path(), &folder.path().join("missing.zip")] {
+            assert!(matches!(check(unreadable), Err(Failure::Told(_))), "wrong usage: status 2");
+        }
+    }
+}

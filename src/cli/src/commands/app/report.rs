@@ -48,6 +48,14 @@ fn accepted_text(name: &str, accepted: &Accepted, paint: Paint) -> String {
     };
     let (expanded, packed) = (bytes(accepted.expanded_size), bytes(accepted.size));
     let mut text = format!("{name}: {}, {count}, {expanded} ({packed} packed)\n", paint.good("accepted"));
+    for file in &accepted.files {
+        if let Some(policy) = &file.policy {
+            let _ = writeln!(text, "\n{}\n  {policy}", paint.bold(harmless(&file.path)));
+        }
+    }
+    if !accepted.dropped.is_empty() || !accepted.notes.is_empty() {
+        text.push('\n');
+    }
     for path in &accepted.dropped {
         let _ = writeln!(text, "{} {path} is not served", paint.dim("dropped:"));
     }
@@ -81,6 +89,8 @@ pub(super) fn json(verdict: &Verdict) -> Value {
             "expanded_size": accepted.expanded_size,
             "file_count": accepted.files.len(),
             "files": accepted.files.iter().map(file).collect::<Vec<_>>(),
+            "spa": accepted.manifest.as_ref().is_some_and(|manifest| manifest.spa),
+            "bindings": accepted.manifest.as_ref().map(|manifest| manifest.bindings.keys().collect::<Vec<_>>()),
             "wasm": accepted.wasm,
             "report": {
                 "dropped": accepted.dropped,
@@ -103,7 +113,7 @@ fn finding(finding: &Finding) -> Value {
 
 fn file(file: &bundle::File) -> Value {
     let digest: String = file.digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    json!({"path": file.path, "size": file.size, "type": file.media_type, "digest": digest})
+    json!({"path": file.path, "size": file.size, "type": file.media_type, "digest": digest, "policy": file.policy})
 }
 
 fn note(note: &bundle::Note) -> Value {

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::locate::line_of;
 use crate::complaint::{Place, Places};
 use crate::output::Failure;
+use wire::line_of;
 
 /// A text and what it is called in messages.
 pub(in crate::commands) struct Text {

@@ -7,7 +7,6 @@ mod diff;
 pub(super) mod file;
 mod list;
 mod live;
-mod locate;
 mod publish;
 mod rollback;
 mod rollout;

@@ -14,7 +14,7 @@ use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::nodes::fields::optional_text_field;
 use crate::nodes::questions::{AnswerKey, Expiry, expired};
-use crate::schema::Schema;
+use crate::schema;
 use crate::template::{as_text, fill};
 
 /// Most entries of an audience.
@@ -60,7 +60,7 @@ fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<
     let key = AnswerKey::read(fields, spec, check);
     let message = optional_text_field(fields, "message", check);
     let schema = fields.value("schema").and_then(|schema| {
-        Schema::compile(schema, &fields.at("schema"), check)?;
+        schema::compile(schema, &fields.at("schema"), check)?;
         Some(schema.clone())
     });
     let audience = read_audience(fields, check);

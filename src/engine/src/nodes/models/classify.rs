@@ -15,7 +15,7 @@ use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
 use crate::nodes::models::{demos, target};
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 use crate::template::{as_text, fill};
 
 /// Most labels, and letters of one.
@@ -76,7 +76,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let labels = read_labels(fields, check);
     let names: Vec<&str> = labels.iter().map(|label| label.name.as_str()).collect();
     let written = response(&names, multiple);
-    let compiled = Schema::compile(&written, &fields.at("labels"), check);
+    let compiled = schema::compile(&written, &fields.at("labels"), check);
     Some(Box::new(Classify {
         asks: asks?,
         input: input?,

@@ -14,7 +14,7 @@ use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
 use crate::nodes::models::{demos, target};
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 use crate::template::{as_text, fill};
 
 const THRESHOLD: f64 = 0.5;
@@ -80,7 +80,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let written = json!({"type": "object", "additionalProperties": false, "required": ["reasoning", "score", "feedback"],
         "properties": {"reasoning": {"type": "string"}, "feedback": {"type": "string"},
                        "score": {"type": "number", "minimum": 0, "maximum": 1}}});
-    let compiled = Schema::compile(&written, &fields.at("output"), check)?;
+    let compiled = schema::compile(&written, &fields.at("output"), check)?;
     let response = (written, compiled);
     Some(Box::new(Judge { asks: asks?, input, output: output?, expected, criteria, threshold, response }))
 }

@@ -17,7 +17,7 @@ use crate::nodes::fields::{list, optional_text_field};
 use crate::nodes::models::asking::{self, Asked, Asks};
 use crate::nodes::models::files::list_unseen;
 use crate::nodes::models::{demos, target};
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 use crate::template::{as_text, fill};
 use models::{FileRef, Message, Role};
 
@@ -102,7 +102,7 @@ pub(crate) fn schema_field(
     check: &mut Check,
 ) -> Option<(Value, Schema)> {
     let schema = fields.value(name)?;
-    let compiled = Schema::compile(schema, &fields.at(name), check)?;
+    let compiled = schema::compile(schema, &fields.at(name), check)?;
     Some((schema.clone(), compiled))
 }
 

@@ -17,7 +17,7 @@ use crate::graph::parse::read_inner;
 use crate::nodes::network::mcp_call::Place;
 use crate::nodes::plan_body;
 use crate::nodes::questions::Expiry;
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 use models::Tool;
 
 pub(super) const MOST_TOOLS: usize = 64;
@@ -175,7 +175,7 @@ fn is_name(name: &str, pointer: &str, check: &mut Check) -> bool {
 
 fn read_parameters(fields: &mut Fields<'_>, check: &mut Check) -> Option<(Value, Schema)> {
     let parameters = fields.required("parameters", &mut check.problems)?;
-    let schema = Schema::compile(parameters, &fields.at("parameters"), check)?;
+    let schema = schema::compile(parameters, &fields.at("parameters"), check)?;
     Some((parameters.clone(), schema))
 }
 

@@ -1,7 +1,8 @@
 //! In which line of a JSON text the place is that a pointer (RFC 6901) names.
 
 /// The line, from 1, of the place or of the nearest one around it that is there. The text has to be JSON.
-pub(super) fn line_of(text: &str, pointer: &str) -> usize {
+#[must_use]
+pub fn line_of(text: &str, pointer: &str) -> usize {
     let part = |part: &str| part.replace("~1", "/").replace("~0", "~");
     let path: Vec<String> = pointer.split('/').skip(1).map(part).collect();
     let mut scan = Scan { text: text.as_bytes(), at: 0 };

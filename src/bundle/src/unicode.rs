@@ -35,7 +35,7 @@ pub(crate) fn is_hidden(char: char) -> bool {
 }
 
 /// A code point that is never a character.
-pub(super) fn is_noncharacter(char: char) -> bool {
+pub(crate) fn is_noncharacter(char: char) -> bool {
     let code = u32::from(char);
     code & 0xFFFE == 0xFFFE || (0xFDD0..=0xFDEF).contains(&code)
 }

@@ -1,0 +1,166 @@
+//! A binding: a workflow that the app may run, and how.
+
+use schema::{Bounds, Schema};
+use serde_json::{Map, Value};
+
+use super::reader::{Reader, below};
+use crate::code::Code;
+
+/// Most bytes of a schema.
+const SCHEMA_BYTES: usize = 64 * 1024;
+const BOUNDS: Bounds = Bounds { patterns: 32, pattern_bytes: 2 * 1024 * 1024 };
+/// Most fields of a run's output.
+const MAX_FIELDS: usize = 100;
+const FIELD_CHARS: usize = 128;
+const HANDLE_CHARS: usize = 64;
+
+/// A workflow that the app's pages can run under a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Binding {
+    /// Handle or id of the workflow, in the app's workspace.
+    pub workflow: String,
+    /// The version of the workflow.
+    pub version: u32,
+    /// Who can run it.
+    pub access_mode: AccessMode,
+    /// What the input must be; a valid JSON Schema.
+    pub input_schema: Option<Value>,
+    /// Members of the run's output that pages receive.
+    pub fields: Vec<String>,
+    /// Whether pages receive output at all.
+    pub visitor_can_read_output: bool,
+    /// How much a run may take.
+    pub limits: BindingLimits,
+}
+
+/// Who can run a binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessMode {
+    /// Every visitor.
+    Anonymous,
+    /// Members who are signed in.
+    Authenticated,
+}
+
+/// How much the runs of a binding may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BindingLimits {
+    /// Seconds of a run.
+    pub timeout_seconds: u32,
+    /// Bytes of the output that pages receive.
+    pub output_max_bytes: u32,
+    /// Unfinished runs of all visitors.
+    pub max_concurrent: u32,
+    /// Runs that one visitor starts in a minute.
+    pub per_visitor_per_minute: u32,
+}
+
+impl Default for BindingLimits {
+    fn default() -> Self {
+        Self {
+            timeout_seconds: 60,
+            output_max_bytes: 262_144,
+            max_concurrent: 100,
+            per_visitor_per_minute: 60,
+        }
+    }
+}
+
+const MEMBERS: [&str; 7] = [
+    "workflow",
+    "version",
+    "access_mode",
+    "input_schema",
+    "output_projection",
+    "visitor_can_read_output",
+    "limits",
+];
+const LIMITS: [&str; 4] = ["timeout_seconds", "output_max_bytes", "max_concurrent", "per_visitor_per_minute"];
+const ACCESS_MODES: [(&str, AccessMode); 2] =
+    [("anonymous", AccessMode::Anonymous), ("authenticated", AccessMode::Authenticated)];
+
+pub(super) fn read(value: &Value, pointer: &str, reader: &mut Reader<'_>) -> Option<Binding> {
+    let members = reader.object(value, pointer, &MEMBERS)?;
+    let workflow = reader.needed(members, pointer, "workflow").and_then(|value| {
+        let name = value.as_str().filter(|name| is_reference(name));
+        if name.is_none() {
+            reader.invalid(&below(pointer, "workflow"), "must be the handle or the id of a workflow.");
+        }
+        name.map(str::to_owned)
+    });
+    let version = reader.needed(members, pointer, "version");
+    let most = i32::MAX.unsigned_abs();
+    let version = version.and_then(|value| reader.integer(value, &below(pointer, "version"), 1, most));
+    let access_mode = reader.needed(members, pointer, "access_mode");
+    let access_mode =
+        access_mode.and_then(|value| reader.choice(value, &below(pointer, "access_mode"), &ACCESS_MODES));
+    Some(Binding {
+        input_schema: schema(members, pointer, "input_schema", reader),
+        fields: fields(members, pointer, reader),
+        visitor_can_read_output: reader.bool(members, pointer, "visitor_can_read_output"),
+        limits: limits(members, pointer, reader),
+        workflow: workflow?,
+        version: version?,
+        access_mode: access_mode?,
+    })
+}
+
+/// Whether the text can be a handle or an id.
+fn is_reference(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let lower = name.to_ascii_lowercase();
+    let is_id = name.len() == 36 && lower.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    is_id || !name.is_empty() && name.len() <= HANDLE_CHARS && name.bytes().all(plain)
+}
+
+/// A schema: valid, and not too large. It is kept as it is written.
+pub(super) fn schema(
+    members: &Map<String, Value>,
+    pointer: &str,
+    name: &str,
+    reader: &mut Reader<'_>,
+) -> Option<Value> {
+    let (value, pointer) = (members.get(name)?, below(pointer, name));
+    reader.map(value, &pointer)?;
+    let bytes = value.to_string().len();
+    if bytes > SCHEMA_BYTES {
+        let detail = format!("has {bytes} bytes; at most {SCHEMA_BYTES} are allowed.");
+        reader.wrong(Code::SchemaInvalid, &pointer, detail);
+        return None;
+    }
+    if let Err(why) = Schema::read_within(value, &BOUNDS) {
+        reader.wrong(Code::SchemaInvalid, &pointer, format!("is not a valid JSON Schema: {why}."));
+        return None;
+    }
+    Some(value.clone())
+}
+
+fn fields(members: &Map<String, Value>, pointer: &str, reader: &mut Reader<'_>) -> Vec<String> {
+    let Some(value) = members.get("output_projection") else { return Vec::new() };
+    let pointer = below(pointer, "output_projection");
+    let Some(projection) = reader.object(value, &pointer, &["fields"]) else { return Vec::new() };
+    let Some(value) = reader.needed(projection, &pointer, "fields") else { return Vec::new() };
+    let pointer = below(&pointer, "fields");
+    let fields = reader.strings(value, &pointer, MAX_FIELDS);
+    if fields.iter().any(|field| field.is_empty() || field.chars().count() > FIELD_CHARS) {
+        reader.invalid(&pointer, format!("must have names of 1 to {FIELD_CHARS} characters."));
+    }
+    fields
+}
+
+fn limits(members: &Map<String, Value>, pointer: &str, reader: &mut Reader<'_>) -> BindingLimits {
+    let default = BindingLimits::default();
+    let Some(value) = members.get("limits") else { return default };
+    let pointer = below(pointer, "limits");
+    let Some(limits) = reader.object(value, &pointer, &LIMITS) else { return default };
+    let mut limit = |name: &str, most: u32, default: u32| {
+        let value = limits.get(name);
+        value.and_then(|value| reader.integer(value, &below(&pointer, name), 1, most)).unwrap_or(default)
+    };
+    BindingLimits {
+        timeout_seconds: limit("timeout_seconds", 3_600, default.timeout_seconds),
+        output_max_bytes: limit("output_max_bytes", 1_048_576, default.output_max_bytes),
+        max_concurrent: limit("max_concurrent", 10_000, default.max_concurrent),
+        per_visitor_per_minute: limit("per_visitor_per_minute", 1_000_000, default.per_visitor_per_minute),
+    }
+}

@@ -1,0 +1,147 @@
+//! The manifest `service.app.json`: what the app may run and store.
+
+mod binding;
+mod collection;
+mod json;
+mod reader;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub use binding::{AccessMode, Binding, BindingLimits};
+pub use collection::{Collection, CollectionKind, Verb};
+
+use crate::code::Code;
+use crate::finding::Findings;
+use crate::names::MANIFEST;
+use reader::{Reader, below};
+
+/// Most bytes of a manifest.
+pub(crate) const MAX_BYTES: u64 = 256 * 1024;
+const MAX_BINDINGS: usize = 100;
+const MAX_COLLECTIONS: usize = 32;
+const NAME_CHARS: usize = 64;
+const MAX_ANCESTORS: usize = 10;
+
+/// A manifest that follows its rules.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// The bindings by name.
+    pub bindings: BTreeMap<String, Binding>,
+    /// The collections by name; `None` if the manifest does not name them.
+    pub collections: Option<BTreeMap<String, Collection>>,
+    /// Whether unknown paths of pages show the index.
+    pub spa: bool,
+    /// Origins that may show the app in a frame.
+    pub frame_ancestors: Vec<String>,
+}
+
+/// Notes a manifest that is too large; its content is not read then.
+pub(crate) fn is_readable(size: u64, findings: &mut Findings) -> bool {
+    if size > MAX_BYTES {
+        let detail = format!("The manifest has more than {MAX_BYTES} bytes.");
+        findings.line(Code::ManifestInvalid, MANIFEST, None, detail);
+    }
+    size <= MAX_BYTES
+}
+
+/// Reads a manifest; returns it if there are no findings.
+pub(crate) fn read(bytes: &[u8], findings: &mut Findings) -> Option<Manifest> {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        findings.line(Code::NotUtf8, MANIFEST, None, "The manifest has bytes that are not UTF-8.");
+        return None;
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let value = match json::parse(text) {
+        Ok(value) => value,
+        Err(wrong) => {
+            let line = u32::try_from(wrong.line).ok();
+            let detail = crate::finding::printable(wrong.detail.as_bytes());
+            findings.line(Code::ManifestInvalid, MANIFEST, line, detail);
+            return None;
+        }
+    };
+    let mut reader = Reader { text, findings };
+    let manifest = root(&value, &mut reader)?;
+    reader.findings.is_empty().then_some(manifest)
+}
+
+fn root(value: &Value, reader: &mut Reader<'_>) -> Option<Manifest> {
+    let known = ["schema_version", "bindings", "collections", "spa", "csp"];
+    let members = reader.object(value, "", &known)?;
+    if let Some(version) = reader.needed(members, "", "schema_version") {
+        reader.integer(version, "/schema_version", 1, 1);
+    }
+    let bindings = reader.needed(members, "", "bindings");
+    let bindings = bindings.map(|value| named(value, "/bindings", MAX_BINDINGS, reader, binding::read));
+    let collections = members.get("collections");
+    let collections =
+        collections.map(|value| named(value, "/collections", MAX_COLLECTIONS, reader, collection::read));
+    let spa = reader.bool(members, "", "spa");
+    let frame_ancestors = members.get("csp").map(|value| ancestors(value, reader)).unwrap_or_default();
+    Some(Manifest { bindings: bindings?, collections, spa, frame_ancestors })
+}
+
+/// Reads an object whose members have names of the publisher.
+fn named<T>(
+    value: &Value,
+    pointer: &str,
+    most: usize,
+    reader: &mut Reader<'_>,
+    read: impl Fn(&Value, &str, &mut Reader<'_>) -> Option<T>,
+) -> BTreeMap<String, T> {
+    let Some(members) = reader.map(value, pointer) else { return BTreeMap::new() };
+    if members.len() > most {
+        reader.invalid(pointer, format!("has more than {most} members."));
+    }
+    let mut named = BTreeMap::new();
+    for (name, value) in members {
+        let place = below(pointer, name);
+        if !is_name(name) {
+            let detail = "must have a name of 1 to 64 lowercase letters, digits, hyphens and underscores.";
+            reader.invalid(&place, detail);
+        }
+        if let Some(value) = read(value, &place, reader) {
+            named.insert(name.clone(), value);
+        }
+    }
+    named
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let rest = |byte: u8| plain(byte) || matches!(byte, b'-' | b'_');
+    name.bytes().next().is_some_and(plain) && name.bytes().all(rest) && name.len() <= NAME_CHARS
+}
+
+fn ancestors(value: &Value, reader: &mut Reader<'_>) -> Vec<String> {
+    let Some(members) = reader.object(value, "/csp", &["frame_ancestors"]) else { return Vec::new() };
+    let Some(value) = reader.needed(members, "/csp", "frame_ancestors") else { return Vec::new() };
+    let origins = reader.strings(value, "/csp/frame_ancestors", MAX_ANCESTORS);
+    for (number, origin) in origins.iter().enumerate() {
+        if !is_origin(origin) {
+            let place = below("/csp/frame_ancestors", &number.to_string());
+            reader.invalid(&place, "must be `https://host` or `https://host:port`, without a wildcard.");
+        }
+    }
+    origins
+}
+
+fn is_origin(origin: &str) -> bool {
+    let Some(host) = origin.strip_prefix("https://") else { return false };
+    let (host, port) = match host.split_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (host, None),
+    };
+    let label = |label: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (1..=63).contains(&label.len())
+            && label.bytes().all(plain)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_port = |port: &str| digits(port) && port.parse::<u16>().is_ok_and(|port| port > 0);
+    host.len() <= 253 && host.split('.').all(label) && port.is_none_or(is_port)
+}

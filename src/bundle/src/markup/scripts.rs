@@ -1,0 +1,156 @@
+//! Scripts of a document: which are hashed, which are data, and which are refused.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::digest::{Context, SHA256};
+
+use super::import_map;
+use super::report::{Report, quoted};
+use super::rules::Tag;
+use super::urls::{self, Url};
+use crate::code::Code;
+
+/// Most inline scripts in the policy of a document.
+const MAX_HASHES: usize = 100;
+/// Most bytes of an import map.
+const MAP_BYTES: usize = 256 * 1024;
+
+const JAVASCRIPT: [&str; 16] = [
+    "application/ecmascript",
+    "application/javascript",
+    "application/x-ecmascript",
+    "application/x-javascript",
+    "text/ecmascript",
+    "text/javascript",
+    "text/javascript1.0",
+    "text/javascript1.1",
+    "text/javascript1.2",
+    "text/javascript1.3",
+    "text/javascript1.4",
+    "text/javascript1.5",
+    "text/jscript",
+    "text/livescript",
+    "text/x-ecmascript",
+    "text/x-javascript",
+];
+const DATA: [&str; 5] =
+    ["application/json", "application/ld+json", "text/plain", "text/template", "text/x-template"];
+const TEMPLATES: &str = "text/x-handlebars";
+
+/// What a script is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    JavaScript,
+    Module,
+    ImportMap,
+    Data,
+    Unsupported(String),
+}
+
+impl Kind {
+    fn of(tag: &Tag<'_>) -> Self {
+        let written = match (tag.get("type"), tag.get("language")) {
+            (Some(""), _) | (None, None | Some("")) => return Self::JavaScript,
+            (Some(kind), _) => kind.to_owned(),
+            (None, Some(language)) => format!("text/{language}"),
+        };
+        let kind = written.trim_matches(|char: char| char.is_ascii_whitespace()).to_ascii_lowercase();
+        match kind.as_str() {
+            "module" => Self::Module,
+            "importmap" => Self::ImportMap,
+            kind if JAVASCRIPT.contains(&kind) => Self::JavaScript,
+            kind if DATA.contains(&kind) || kind.starts_with(TEMPLATES) => Self::Data,
+            _ => Self::Unsupported(kind),
+        }
+    }
+}
+
+/// A script, while its text passes.
+pub(super) struct Script {
+    line: u32,
+    kind: Kind,
+    source: Option<String>,
+    digest: Context,
+    is_empty: bool,
+    is_blank: bool,
+    /// The text of an import map; `None` if it is too long.
+    map: Option<String>,
+}
+
+impl Script {
+    /// `source` is the attribute that names the script's file.
+    pub(super) fn new(tag: &Tag<'_>, line: u32) -> Self {
+        let source = ["src", "href", "xlink:href"].into_iter().find_map(|name| match name {
+            "src" => tag.get(name),
+            // Scripts in SVG.
+            _ => tag.get(name).filter(|_| tag.get("src").is_none()),
+        });
+        let (kind, source) = (Kind::of(tag), source.map(str::to_owned));
+        let digest = Context::new(&SHA256);
+        Self { line, kind, source, digest, is_empty: true, is_blank: true, map: Some(String::new()) }
+    }
+
+    pub(super) fn add(&mut self, text: &str) {
+        self.digest.update(text.as_bytes());
+        self.is_empty &= text.is_empty();
+        self.is_blank &= text.trim_ascii().is_empty();
+        if self.kind == Kind::ImportMap {
+            let fits = self.map.as_ref().is_some_and(|map| map.len() + text.len() <= MAP_BYTES);
+            match &mut self.map {
+                Some(map) if fits => map.push_str(text),
+                map => *map = None,
+            }
+        }
+    }
+
+    /// Whether the text is in the document.
+    pub(super) fn is_inline(&self) -> bool {
+        self.source.is_none()
+    }
+}
+
+/// Judges the scripts of a document; returns the hashes of its policy, sorted.
+pub(super) fn judge(scripts: Vec<Script>, report: &mut Report<'_>) -> Vec<String> {
+    let mut hashes = BTreeSet::new();
+    let mut maps = 0_usize;
+    for script in scripts {
+        let mut find = |code, detail: String| report.find_at(script.line, code, detail);
+        if let Kind::Unsupported(kind) = &script.kind {
+            find(Code::UnsupportedScriptType, format!("The type {} is not supported.", quoted(kind)));
+            continue;
+        }
+        if let Some(source) = &script.source {
+            if !script.is_blank {
+                let detail = "The script has an address and a text, which browsers ignore.";
+                find(Code::UnsupportedScriptType, detail.to_owned());
+            }
+            match (&script.kind, urls::classify(source)) {
+                (Kind::ImportMap, _) => {
+                    find(Code::UnsupportedScriptType, "An import map cannot have an address.".to_owned());
+                }
+                (Kind::Data, _) | (_, Url::Relative | Url::Script) => {}
+                _ => find(Code::ExternalScript, format!("The script comes from {}.", quoted(source))),
+            }
+            continue;
+        }
+        if script.kind == Kind::ImportMap {
+            maps += 1;
+            if maps > 1 {
+                let detail = "A document can have only one import map.";
+                find(Code::UnsupportedScriptType, detail.to_owned());
+            }
+            import_map::check(script.map.as_deref(), find);
+        }
+        if script.kind != Kind::Data && !script.is_empty {
+            hashes.insert(STANDARD.encode(script.digest.finish()));
+        }
+    }
+    if hashes.len() > MAX_HASHES {
+        let detail =
+            format!("The document has {} inline scripts; at most {MAX_HASHES} are allowed.", hashes.len());
+        report.findings.line(Code::CspTooLarge, report.path, None, detail);
+    }
+    hashes.into_iter().collect()
+}

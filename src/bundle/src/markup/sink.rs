@@ -1,0 +1,261 @@
+//! What the HTML parser builds: not a tree, only what the rules need.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use html5ever::interface::tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
+use html5ever::tendril::StrTendril;
+use html5ever::{Attribute, ExpandedName, QualName, local_name, ns};
+
+use super::counters::Counters;
+use super::report::Report;
+use super::rules::{self, Tag};
+use super::scripts::Script;
+use super::{Kind, xml};
+use crate::code::Code;
+
+/// A node that the parser can refer to.
+pub(super) type Handle = Rc<Node>;
+
+pub(super) struct Node {
+    name: QualName,
+    depth: Cell<usize>,
+    has_parent: Cell<bool>,
+    text: Text,
+    /// The content of a template.
+    content: Option<Handle>,
+    annotates_html: bool,
+}
+
+/// Where the text of a node goes.
+#[derive(Clone, Copy)]
+enum Text {
+    Nowhere,
+    Script(usize),
+    Kept(usize),
+}
+
+/// A text that is checked when it is complete.
+pub(super) struct Kept {
+    pub(super) line: u32,
+    pub(super) text: String,
+    pub(super) what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Style,
+    /// A document inside the document; browsers with scripts do not show `noscript`.
+    NoScript,
+    SourceDocument,
+}
+
+/// What a document has, whatever its elements.
+pub(super) struct State<'a> {
+    pub(super) report: Report<'a>,
+    pub(super) kind: Kind,
+    /// The line of the document at which the text that is parsed begins.
+    pub(super) first_line: u32,
+    pub(super) scripting: bool,
+    /// Whether a document that is too complex is refused; well-formed SVG was counted as XML.
+    pub(super) counts: bool,
+    pub(super) counters: Counters,
+    pub(super) scripts: Vec<Script>,
+    pub(super) kept: Vec<Kept>,
+}
+
+pub(super) struct Sink<'a> {
+    pub(super) state: RefCell<State<'a>>,
+    document: Handle,
+}
+
+impl<'a> Sink<'a> {
+    pub(super) fn new(state: State<'a>) -> Self {
+        let name = QualName::new(None, ns!(), local_name!(""));
+        Self { state: RefCell::new(state), document: node(name, Text::Nowhere, None, false) }
+    }
+
+    fn attach(&self, parent: &Handle, child: NodeOrText<Handle>) {
+        match child {
+            NodeOrText::AppendNode(child) => {
+                let depth = parent.depth.get() + 1;
+                child.depth.set(depth);
+                child.has_parent.set(true);
+                if let Some(content) = &child.content {
+                    content.depth.set(depth);
+                }
+                self.state.borrow_mut().counters.depth(depth);
+            }
+            NodeOrText::AppendText(text) => {
+                let mut state = self.state.borrow_mut();
+                match parent.text {
+                    Text::Nowhere => {}
+                    Text::Script(number) => {
+                        if let Some(script) = state.scripts.get_mut(number) {
+                            script.add(&text);
+                        }
+                    }
+                    Text::Kept(number) => {
+                        if let Some(kept) = state.kept.get_mut(number) {
+                            kept.text.push_str(&text);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn node(name: QualName, text: Text, content: Option<Handle>, annotates_html: bool) -> Handle {
+    let (depth, has_parent) = (Cell::new(0), Cell::new(false));
+    Rc::new(Node { name, depth, has_parent, text, content, annotates_html })
+}
+
+impl State<'_> {
+    /// Checks an element; returns where its text goes.
+    fn element(&mut self, name: &QualName, attributes: &[Attribute]) -> Text {
+        self.counters.element(attributes.len());
+        let lower = name.local.to_ascii_lowercase();
+        let attribute = |one: &'_ Attribute| match &one.name.prefix {
+            Some(prefix) => format!("{prefix}:{}", one.name.local).to_ascii_lowercase(),
+            None => one.name.local.to_ascii_lowercase().to_string(),
+        };
+        let attributes = attributes.iter().map(|one| (attribute(one), &*one.value)).collect();
+        let tag = Tag { name: &lower, attributes };
+        if self.kind != Kind::Html {
+            xml::element(&tag, self.kind, &mut self.report);
+            return Text::Nowhere;
+        }
+        rules::element(&tag, &mut self.report);
+        let line = self.report.line;
+        if let Some(source) = tag.get("srcdoc").filter(|_| tag.name == "iframe") {
+            self.kept.push(Kept { line, text: source.to_owned(), what: What::SourceDocument });
+        }
+        let what = match tag.name {
+            "script" => {
+                let script = Script::new(&tag, line);
+                if script.is_inline() {
+                    self.counters.inline_script();
+                }
+                self.scripts.push(script);
+                return Text::Script(self.scripts.len() - 1);
+            }
+            "style" => What::Style,
+            "noscript" if self.scripting => What::NoScript,
+            _ => return Text::Nowhere,
+        };
+        self.kept.push(Kept { line, text: String::new(), what });
+        Text::Kept(self.kept.len() - 1)
+    }
+}
+
+impl<'a> TreeSink for Sink<'a> {
+    type Handle = Handle;
+    type Output = State<'a>;
+    type ElemName<'n>
+        = ExpandedName<'n>
+    where
+        Self: 'n;
+
+    fn finish(self) -> Self::Output {
+        self.state.into_inner()
+    }
+
+    fn parse_error(&self, _: Cow<'static, str>) {}
+
+    fn get_document(&self) -> Handle {
+        Rc::clone(&self.document)
+    }
+
+    fn elem_name<'n>(&'n self, target: &'n Handle) -> ExpandedName<'n> {
+        target.name.expanded()
+    }
+
+    fn create_element(&self, name: QualName, attributes: Vec<Attribute>, flags: ElementFlags) -> Handle {
+        let text = self.state.borrow_mut().element(&name, &attributes);
+        let content = flags.template.then(|| node(name.clone(), Text::Nowhere, None, false));
+        node(name, text, content, flags.mathml_annotation_xml_integration_point)
+    }
+
+    fn create_comment(&self, text: StrTendril) -> Handle {
+        let state = &mut *self.state.borrow_mut();
+        if let Some(encoding) = text.strip_prefix("?xml ").and_then(xml::declared) {
+            rules::encoding(encoding, &mut state.report);
+        }
+        Rc::clone(&self.document)
+    }
+
+    fn create_pi(&self, _: StrTendril, _: StrTendril) -> Handle {
+        Rc::clone(&self.document)
+    }
+
+    fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
+        match child {
+            // Comments.
+            NodeOrText::AppendNode(child) if Rc::ptr_eq(&child, &self.document) => {}
+            child => self.attach(parent, child),
+        }
+    }
+
+    fn append_based_on_parent_node(&self, element: &Handle, previous: &Handle, child: NodeOrText<Handle>) {
+        if element.has_parent.get() {
+            self.append_before_sibling(element, child);
+        } else {
+            self.append(previous, child);
+        }
+    }
+
+    fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
+
+    fn get_template_contents(&self, target: &Handle) -> Handle {
+        target.content.as_ref().map_or_else(|| Rc::clone(target), Rc::clone)
+    }
+
+    fn same_node(&self, one: &Handle, other: &Handle) -> bool {
+        Rc::ptr_eq(one, other)
+    }
+
+    fn set_quirks_mode(&self, _: QuirksMode) {}
+
+    fn append_before_sibling(&self, sibling: &Handle, child: NodeOrText<Handle>) {
+        // Text before a table is never text of a script; an element is as deep as its sibling.
+        match child {
+            NodeOrText::AppendNode(child) if !Rc::ptr_eq(&child, &self.document) => {
+                child.depth.set(sibling.depth.get());
+                child.has_parent.set(true);
+            }
+            _ => {}
+        }
+    }
+
+    fn add_attrs_if_missing(&self, target: &Handle, attributes: Vec<Attribute>) {
+        // A second `<html>` or `<body>`: its attributes count.
+        self.state.borrow_mut().element(&target.name, &attributes);
+    }
+
+    fn remove_from_parent(&self, target: &Handle) {
+        target.has_parent.set(false);
+    }
+
+    fn reparent_children(&self, _: &Handle, _: &Handle) {}
+
+    fn is_mathml_annotation_xml_integration_point(&self, handle: &Handle) -> bool {
+        handle.annotates_html
+    }
+
+    fn set_current_line(&self, line: u64) {
+        let mut state = self.state.borrow_mut();
+        let line = u32::try_from(line).unwrap_or(u32::MAX).saturating_sub(1);
+        state.report.line = state.first_line.saturating_add(line);
+    }
+}
+
+impl State<'_> {
+    /// Notes that the document is too complex.
+    pub(super) fn too_complex(&mut self, detail: String) {
+        if self.counts {
+            self.report.findings.line(Code::HtmlParseLimit, self.report.path, None, detail);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What an address in a document does.
+
+use std::borrow::Cow;
+
+/// An address by what it leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Url {
+    /// Runs a script.
+    Script,
+    /// A document in the address itself, which may contain scripts.
+    Document,
+    /// Other data in the address, or data of the page.
+    Data,
+    /// Another origin.
+    External,
+    /// The app itself.
+    Relative,
+    /// A program of the visitor, such as `mailto:`.
+    Other,
+}
+
+const DOCUMENTS: [&str; 5] =
+    ["text/html", "image/svg+xml", "application/xhtml+xml", "text/xml", "application/xml"];
+
+/// The address as browsers read it: without blanks at its ends, and without tabs and line ends.
+fn stripped(address: &str) -> Cow<'_, str> {
+    let trimmed = address.trim_matches(|char: char| char <= ' ');
+    if trimmed.contains(['\t', '\n', '\r']) {
+        Cow::Owned(trimmed.replace(['\t', '\n', '\r'], ""))
+    } else {
+        Cow::Borrowed(trimmed)
+    }
+}
+
+/// What the address leads to.
+pub(super) fn classify(address: &str) -> Url {
+    let address = stripped(address);
+    let Some((scheme, rest)) = scheme(&address) else {
+        let slash = |char: Option<char>| matches!(char, Some('/' | '\\'));
+        let mut chars = address.chars();
+        return if slash(chars.next()) && slash(chars.next()) { Url::External } else { Url::Relative };
+    };
+    match scheme.to_ascii_lowercase().as_str() {
+        "javascript" | "vbscript" => Url::Script,
+        "data" => {
+            let kind = rest.split([',', ';']).next().unwrap_or_default().trim().to_ascii_lowercase();
+            if DOCUMENTS.contains(&kind.as_str()) { Url::Document } else { Url::Data }
+        }
+        "blob" => Url::Data,
+        "http" | "https" | "ws" | "wss" | "ftp" => Url::External,
+        _ => Url::Other,
+    }
+}
+
+fn scheme(address: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = address.split_once(':')?;
+    let mut chars = scheme.chars();
+    let starts = chars.next().is_some_and(|first| first.is_ascii_alphabetic());
+    let plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.');
+    (starts && chars.all(plain)).then_some((scheme, rest))
+}
+
+/// Whether a `<base>` keeps the app's addresses in the app.
+pub(super) fn is_base(address: &str) -> bool {
+    let address = stripped(address);
+    let mut chars = address.chars();
+    match chars.next() {
+        Some('/') => !matches!(chars.next(), Some('/' | '\\')),
+        Some('.') => chars.next() == Some('/'),
+        _ => false,
+    }
+}
+
+/// The addresses of `srcset`.
+pub(super) fn of_set(set: &str) -> impl Iterator<Item = &str> {
+    set.split_ascii_whitespace().map(|part| part.trim_matches(','))
+}
+
+/// The addresses in `url(…)` of a style sheet.
+pub(super) fn of_style(style: &str) -> impl Iterator<Item = &str> {
+    let starts = style.char_indices().filter_map(|(at, _)| {
+        let rest = style.get(at..)?;
+        rest.get(..4)?.eq_ignore_ascii_case("url(").then(|| rest.get(4..)).flatten()
+    });
+    starts.filter_map(|rest| rest.split(')').next()).map(|address| address.trim().trim_matches(['"', '\'']))
+}
+
+/// The address of `<meta http-equiv=refresh>`.
+pub(super) fn of_refresh(content: &str) -> Option<&str> {
+    let rest = content.trim_start().trim_start_matches(|char: char| char.is_ascii_digit() || char == '.');
+    let rest = rest.trim_start().trim_start_matches([';', ',']).trim_start();
+    let named = rest.get(..3).filter(|name| name.eq_ignore_ascii_case("url"));
+    let named = named.and_then(|_| rest.get(3..)?.trim_start().strip_prefix('='));
+    let address = named.unwrap_or(rest).trim_start();
+    let address = match address.chars().next() {
+        Some(quote @ ('"' | '\'')) => address.get(1..)?.split(quote).next()?,
+        _ => address,
+    };
+    (!address.is_empty()).then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_browsers_do() {
+        for address in [
+            "javascript:alert(1)",
+            " \u{1}JavaScript:x",
+            "java\tscript:x",
+            "java\r\nscript:x",
+            "vbscript:x",
+            "javascript:",
+        ] {
+            assert_eq!(classify(address), Url::Script, "{address:?}");
+        }
+        for address in
+            ["data:text/html,x", "DATA: text/HTML;base64,x", "data:image/svg+xml,x", "data:application/xml,"]
+        {
+            assert_eq!(classify(address), Url::Document, "{address:?}");
+        }
+        for address in
+            ["//a.example", "/\\a.example", "\\\\a", "https://a", "HTTP:a", "h\nttps://a", "/\t/a", "wss://a"]
+        {
+            assert_eq!(classify(address), Url::External, "{address:?}");
+        }
+        for address in
+            ["a.js", "/a.js", "./a:b", "?javascript:x", "#javascript:", "", "1a:b", "javascript%3Ax", "a/b:c"]
+        {
+            assert_eq!(classify(address), Url::Relative, "{address:?}");
+        }
+        assert_eq!(classify("data:image/png;base64,x"), Url::Data);
+        assert_eq!(classify("mailto:a@example.com"), Url::Other);
+    }
+
+    #[test]
+    fn addresses_are_found_in_other_texts() {
+        assert_eq!(
+            of_set("a.png 1x, b.png 2x").filter(|part| part.contains("png")).collect::<Vec<_>>(),
+            ["a.png", "b.png"]
+        );
+        assert_eq!(of_style("a{b:URL( 'x' )} c{d:url(y)}").collect::<Vec<_>>(), ["x", "y"]);
+        assert_eq!(of_refresh("0; URL = 'a b'c"), Some("a b"));
+        assert_eq!(of_refresh(" 1.5,javascript:x"), Some("javascript:x"));
+        assert_eq!(of_refresh("30"), None);
+    }
+
+    #[test]
+    fn a_base_stays_in_the_app() {
+        assert!(["/", "/sub/", "./", "./a/"].iter().all(|base| is_base(base)));
+        assert!(
+            !["", "//a.example/", "/\\a", "https://a.example/", "a/", "../", ".", "/\t/a"]
+                .iter()
+                .any(|base| is_base(base))
+        );
+    }
+}

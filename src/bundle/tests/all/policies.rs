@@ -1,0 +1,107 @@
+//! The hashes of inline scripts, as a browser computes them, and the policies with them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bundle::{File, policy};
+
+use crate::build::{Zip, accepted};
+
+fn hash(script: &str) -> String {
+    STANDARD.encode(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()))
+}
+
+fn index(page: impl AsRef<[u8]>) -> File {
+    accepted(&Zip::default().file("index.html", page).bytes()).files.remove(0)
+}
+
+#[test]
+fn scripts_are_hashed_as_a_browser_reads_them() {
+    let large = "x();".repeat(256 * 1024);
+    for (what, page, script) in [
+        ("LF", "<script>\na()\n</script>".to_owned(), "\na()\n"),
+        ("CRLF", "<script>\r\na()\r\n</script>".to_owned(), "\na()\n"),
+        ("CR", "<script>\ra()\r</script>".to_owned(), "\na()\n"),
+        ("NUL", "<script>a\0b</script>".to_owned(), "a\u{fffd}b"),
+        ("a BOM inside", "<script>\u{feff}a()</script>".to_owned(), "\u{feff}a()"),
+        ("a BOM at the beginning", "\u{feff}<script>a()</script>".to_owned(), "a()"),
+        (
+            "double-escaped",
+            "<script><!--<script></script>--></script>".to_owned(),
+            "<!--<script></script>-->",
+        ),
+        ("an entity in SVG", "<svg><script>a&lt;b</script></svg>".to_owned(), "a<b"),
+        ("CDATA in SVG", "<svg><script><![CDATA[a<b]]></script></svg>".to_owned(), "a<b"),
+        ("an entity in HTML", "<script>a&lt;b</script>".to_owned(), "a&lt;b"),
+        ("an unclosed script", "<script>a()".to_owned(), "a()"),
+        ("astral characters", "<script>'😀'</script>".to_owned(), "'😀'"),
+        ("1 MiB", format!("<script>{large}</script>"), large.as_str()),
+        ("blanks", "<script> </script>".to_owned(), " "),
+        ("a type with blanks", "<script type=' text/JavaScript '>a()</script>".to_owned(), "a()"),
+        ("an empty type", "<script type=''>a()</script>".to_owned(), "a()"),
+        ("an old type", "<script type=text/javascript1.5>a()</script>".to_owned(), "a()"),
+        ("a language", "<script language=JavaScript>a()</script>".to_owned(), "a()"),
+        ("an empty language", "<script language=''>a()</script>".to_owned(), "a()"),
+        ("a module", "<script type=module>a()</script>".to_owned(), "a()"),
+        ("an import map", "<script type=importmap>{}</script>".to_owned(), "{}"),
+        ("a template", "<template><script>a()</script></template>".to_owned(), "a()"),
+        ("noscript", "<noscript><script>a()</script></noscript>".to_owned(), "a()"),
+        (
+            "a shadow root",
+            "<p><template shadowrootmode=open><script>a()</script></template>".to_owned(),
+            "a()",
+        ),
+        ("a table", "<table><script>a()</script></table>".to_owned(), "a()"),
+        // `<b>` ends the SVG, and with it the script.
+        ("elements in SVG", "<svg><script>a<b>x</b>c</script></svg>".to_owned(), "a"),
+    ] {
+        let file = index(&page);
+        assert_eq!(file.script_hashes, [hash(script)], "{what}");
+        assert!(
+            file.policy.unwrap().contains(&format!("script-src 'self' 'sha256-{}';", hash(script))),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn what_does_not_run_is_not_hashed() {
+    for page in [
+        "<textarea><script>a()</script></textarea>",
+        "<script></script>",
+        "<script src=a.js></script>",
+        "<script type=application/json>{}</script>",
+        "<script type=text/plain>x</script>",
+        "<!-- <script>a()</script> -->",
+        "<style>a</style>",
+    ] {
+        assert!(index(page).script_hashes.is_empty(), "{page}");
+    }
+}
+
+#[test]
+fn each_document_has_its_own_policy() {
+    let zip =
+        Zip::default().file("index.html", "<script>b()</script><script>a()</script><script>b()</script>");
+    let zip = zip.file("other.html", "<script>c()</script>").file("a.js", "d()").file("a.wasm", b"\0asm");
+    let manifest =
+        r#"{"schema_version": 1, "bindings": {}, "csp": {"frame_ancestors": ["https://a.example"]}}"#;
+    let bundle = accepted(&zip.file("service.app.json", manifest).bytes());
+    let paths: Vec<&str> = bundle.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["a.js", "a.wasm", "index.html", "other.html"], "the manifest is not served");
+    let mut both = vec![hash("a()"), hash("b()")];
+    both.sort_unstable();
+    assert_eq!(bundle.files[2].script_hashes, both);
+    let origins = ["https://a.example".to_owned()];
+    let document = bundle::Document { hashes: &both, frame_ancestors: &origins, wasm: true };
+    assert_eq!(bundle.files[2].policy.as_deref(), Some(policy(&document).as_str()));
+    assert_eq!(bundle.files[3].script_hashes, [hash("c()")]);
+    assert!(bundle.files[0].policy.is_none() && bundle.files[1].policy.is_none());
+}
+
+#[test]
+fn a_hundred_scripts_fit_into_a_policy() {
+    let page: String = (0..100).map(|number| format!("<script>{number}</script>")).collect();
+    let file = index(page);
+    assert_eq!(file.script_hashes.len(), 100);
+    assert!(file.policy.unwrap().len() < 8 * 1024);
+}
