@@ -1,6 +1,5 @@
 //! Brings the parts up in order, and takes them down in order.
 
-use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +26,7 @@ use tokio::task::JoinHandle;
 use crate::cdn::WidgetScript;
 use crate::http::{App, AppParts, Gate, GateParts};
 use crate::keys::KeysError;
+use crate::listener::{ListenError, listen};
 use crate::tls::{PairError, Tls};
 use crate::tokens::{Tokens, TokensError};
 use crate::{exposure, http1, keys, sign_in};
@@ -69,13 +69,8 @@ pub enum StartError {
     #[error("{0}")]
     Keys(String),
     /// The address.
-    #[error("cannot listen on {address}: {reason}")]
-    Listen {
-        /// Where.
-        address: String,
-        /// Why not, and what to change.
-        reason: String,
-    },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// The certificate of the port.
     #[error(transparent)]
     Tls(#[from] PairError),
@@ -331,34 +326,7 @@ pub fn sandbox(config: &config::Sandbox) -> Sandbox {
 /// [`StartError::Exposure`] and [`StartError::Listen`], as a start would say it.
 pub fn may_listen(config: &Config) -> Result<(), StartError> {
     exposure::allowed(config).map_err(StartError::Exposure)?;
-    listen(config).map(drop)
-}
-
-fn listen(config: &Config) -> Result<TcpListener, StartError> {
-    let (host, port) = (config.http.host.as_str(), config.http.port);
-    TcpListener::bind((host, port)).map_err(|error| {
-        let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        StartError::Listen { address, reason: not_listening(port, &error) }
-    })
-}
-
-/// Why the service cannot listen there, and what to change.
-fn not_listening(port: u16, error: &std::io::Error) -> String {
-    match error.kind() {
-        ErrorKind::AddrInUse => format!(
-            "another program already listens on port {port}; stop it, or set SERVICE_PORT to another port (0 picks a \
-             free one)"
-        ),
-        ErrorKind::AddrNotAvailable => {
-            "this machine does not have this address; set SERVICE_HOST to one of its addresses, such as 127.0.0.1"
-                .to_owned()
-        }
-        ErrorKind::PermissionDenied => format!(
-            "only root may use port {port}; set SERVICE_PORT to 1024 or higher (0 picks a \
-             free one)"
-        ),
-        _ => format!("{error}; check SERVICE_HOST and SERVICE_PORT"),
-    }
+    Ok(listen(config).map(drop)?)
 }
 
 async fn open_data_dir(path: &Path) -> Result<DataDir, StartError> {

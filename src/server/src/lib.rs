@@ -6,6 +6,7 @@ mod exposure;
 mod http;
 mod http1;
 mod keys;
+mod listener;
 mod logging;
 mod oidc;
 mod sign_in;
@@ -14,6 +15,7 @@ mod tokens;
 mod ws;
 
 pub use boot::{Load, Parts, Running, StartError, may_listen, sandbox, start};
+pub use listener::ListenError;
 pub use logging::init as init_logging;
 pub use sign_in::try_mail_server;
 pub use tls::PairError;

@@ -125,8 +125,8 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
     (
         "src/server/src/",
         &[
-            "exposure", "cdn", "tokens", "oidc", "ws", "tls", "http", "http1", "keys", "sign_in", "boot",
-            "logging",
+            "exposure", "cdn", "tokens", "oidc", "ws", "tls", "listener", "http", "http1", "keys", "sign_in",
+            "boot", "logging",
         ],
     ),
     (
