@@ -26,6 +26,7 @@ use crate::jobs::erasures::ErasureRounds;
 use crate::jobs::lease::LeaseRounds;
 use crate::jobs::maintenance::Maintenance;
 use crate::jobs::questions::QuestionRounds;
+use crate::jobs::replies::ReplyRounds;
 use crate::jobs::retention::Retention;
 use crate::jobs::rollouts::RolloutRounds;
 use crate::jobs::usage::Usage;
@@ -170,6 +171,7 @@ impl System {
             writer: instance,
             wakeups: Wakeups::default(),
             rollouts: RolloutSignals::default(),
+            ended_trainings: Arc::default(),
             others: Arc::new(AtomicBool::new(store.has_others(lease).await?)),
             recovering: Arc::new(Semaphore::new(RECOVERING)),
             refilling: Arc::new(Semaphore::new(REFILLING)),
@@ -364,6 +366,7 @@ impl System {
         jobs::start(guardian, clock, foreign_streams);
         jobs::start(guardian, clock, usage);
         jobs::start(guardian, clock, RolloutRounds::new(self.trainings()));
+        jobs::start(guardian, clock, ReplyRounds::new(ports.clone()));
         jobs::start(guardian, clock, Maintenance { retention: self.retention.clone(), sweeper });
     }
 }

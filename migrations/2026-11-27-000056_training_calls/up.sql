@@ -4,3 +4,8 @@ ALTER TABLE training_runs
     ADD COLUMN lost_calls integer NOT NULL DEFAULT 0;
 -- Answers are found by their keys in other runs, too.
 CREATE INDEX training_calls_by_key ON training_calls USING hash (key) WHERE reply IS NOT NULL;
+-- What becomes of the replies of calls once their training has ended.
+ALTER TABLE workspaces
+    ADD COLUMN training_calls text NOT NULL DEFAULT 'keep' CHECK (training_calls IN ('keep', 'drop'));
+-- Replies that are still to be erased.
+CREATE INDEX training_calls_with_reply ON training_calls (run_id) WHERE reply IS NOT NULL;

@@ -6,6 +6,7 @@ pub(crate) mod erasures;
 pub(crate) mod lease;
 pub(crate) mod maintenance;
 pub(crate) mod questions;
+pub(crate) mod replies;
 pub(crate) mod retention;
 pub(crate) mod rollouts;
 mod run_queue;

@@ -52,7 +52,7 @@ use models::Models;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 use store::Store;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 use wire::ErrorCode;
 
@@ -143,6 +143,8 @@ pub(crate) struct SharedPorts {
     pub(crate) wakeups: Wakeups,
     /// What wakes the checks of gates and canaries.
     pub(crate) rollouts: RolloutSignals,
+    /// A training of this process has ended.
+    pub(crate) ended_trainings: Arc<Notify>,
     /// What the models of chats have used.
     pub(crate) budgets: Budgets,
     /// Whether there are other instances.

@@ -31,6 +31,8 @@ pub enum ActorKind {
     Usage,
     /// Starts evaluations of gates and judges canaries.
     Rollouts,
+    /// Erases replies of models that are not kept.
+    Replies,
     /// Polls events of streams that other instances write.
     Streams,
 }
@@ -89,6 +91,7 @@ impl ActorKind {
             | Self::Outbox
             | Self::Triggers
             | Self::Rollouts
+            | Self::Replies
             | Self::Streams => RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE },
         }
     }
@@ -109,6 +112,7 @@ impl ActorKind {
             Self::Triggers => "triggers",
             Self::Usage => "usage",
             Self::Rollouts => "rollouts",
+            Self::Replies => "replies",
             Self::Streams => "streams",
         }
     }

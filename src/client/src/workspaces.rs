@@ -33,16 +33,16 @@ impl Client {
         self.change(&workspaces::CREATE, &[], Some(new)).await?.ok()
     }
 
-    /// `PATCH /api/workspaces/{id}`: gives it another name.
+    /// `PATCH /api/workspaces/{id}`: changes its name or settings.
     ///
     /// # Errors
     /// See above.
-    pub async fn rename_workspace(
+    pub async fn update_workspace(
         &self,
         workspace: &str,
         change: &UpdateWorkspace,
     ) -> Result<WorkspaceRecord, ClientError> {
-        self.change(&workspaces::RENAME, &[workspace], Some(change)).await?.ok()
+        self.change(&workspaces::UPDATE, &[workspace], Some(change)).await?.ok()
     }
 
     /// `DELETE /api/workspaces/{id}`: takes it away and archives its workflows.

@@ -1,8 +1,8 @@
-//! Workspaces: created, renamed, deleted.
+//! Workspaces: created, changed, deleted.
 
-use store::{AuditTarget, Changes, DEFAULT_WORKSPACE, NewWorkspace, StoredWorkspace};
+use store::{AuditTarget, Changes, DEFAULT_WORKSPACE, NewWorkspace, StoredWorkspace, WorkspaceChange};
 use uuid::Uuid;
-use wire::{AuditAction, ErrorCode};
+use wire::{AuditAction, ErrorCode, UpdateWorkspace};
 
 use crate::{Decision, Refusal, Requester};
 
@@ -29,23 +29,30 @@ pub async fn create(
     Ok(made)
 }
 
-/// Gives a workspace another display name. The slug stays: requests and tokens name the workspace by it.
+/// Changes the display name and the settings of a workspace. The slug stays: requests and tokens name the workspace by it.
 ///
 /// # Errors
 /// [`ErrorCode::WorkspaceNotFound`].
-pub async fn rename(
+pub async fn update(
     changes: &mut Changes,
     by: Requester<'_>,
     workspace: &StoredWorkspace,
-    name: &str,
+    wanted: UpdateWorkspace,
 ) -> Decision<StoredWorkspace> {
-    let renamed = changes.rename_workspace(workspace.id, name).await?;
-    let renamed = renamed.ok_or_else(|| Refusal::new(ErrorCode::WorkspaceNotFound))?;
-    if renamed.name != workspace.name {
-        let id = workspace.id;
+    let training_calls = wanted.training_calls.map(|setting| setting.as_str().to_owned());
+    let change = WorkspaceChange { name: wanted.name, training_calls };
+    let changed = changes.update_workspace(workspace.id, change).await?;
+    let changed = changed.ok_or_else(|| Refusal::new(ErrorCode::WorkspaceNotFound))?;
+    let id = workspace.id;
+    if changed.name != workspace.name {
         changes.audit(&by.audit(AuditAction::WorkspaceRenamed, target(id), Some(id), None)).await?;
     }
-    Ok(renamed)
+    if changed.training_calls != workspace.training_calls {
+        let action = AuditAction::WorkspaceTrainingCallsSet;
+        let reason = Some(changed.training_calls.clone());
+        changes.audit(&by.audit(action, target(id), Some(id), reason)).await?;
+    }
+    Ok(changed)
 }
 
 /// The caller may delete the workspace: its owners may, and callers who may do everything everywhere.

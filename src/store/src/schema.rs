@@ -20,6 +20,7 @@ diesel::table! {
         name -> Text,
         created_at -> Timestamptz,
         deleted_at -> Nullable<Timestamptz>,
+        training_calls -> Text,
     }
 }
 

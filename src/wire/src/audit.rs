@@ -40,6 +40,7 @@ audit_actions! {
     AuthDenied, "auth.denied", "A request was refused for lack of a right.";
     WorkspaceCreated, "workspace.created", "A workspace was created.";
     WorkspaceRenamed, "workspace.renamed", "A workspace was renamed.";
+    WorkspaceTrainingCallsSet, "workspace.training_calls_set", "The setting of a workspace for the replies of trainings was changed.";
     WorkspaceDeleted, "workspace.deleted", "A workspace was deleted.";
     MemberAdded, "member.added", "A person with an account became a member.";
     MemberInvited, "member.invited", "A person without an account was invited.";

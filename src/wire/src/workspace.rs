@@ -22,7 +22,43 @@ pub struct CreateWorkspace {
 #[serde(deny_unknown_fields)]
 pub struct UpdateWorkspace {
     /// Shown to people, at most 100 characters.
-    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What becomes of the replies of a training's calls after its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training_calls: Option<TrainingCalls>,
+}
+
+/// What becomes of the replies of a training's calls of models after its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TrainingCalls {
+    /// They stay as long as the run.
+    #[default]
+    Keep,
+    /// They are erased.
+    Drop,
+}
+
+impl TrainingCalls {
+    /// Every name.
+    pub const NAMES: [&str; 2] = [Self::Keep.as_str(), Self::Drop.as_str()];
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Drop => "drop",
+        }
+    }
+
+    /// The setting with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Keep, Self::Drop].into_iter().find(|setting| setting.as_str() == name)
+    }
 }
 
 /// A workspace.
@@ -39,6 +75,9 @@ pub struct WorkspaceRecord {
     pub role: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
+    /// What becomes of the replies of a training's calls after its end.
+    #[serde(default)]
+    pub training_calls: TrainingCalls,
     /// What it keeps; null in lists, and before it was measured.
     #[serde(default)]
     pub storage: Option<WorkspaceStorage>,

@@ -210,6 +210,7 @@ impl Kind for TrainingRuns {
     }
 
     fn stored_end(&self, run: &Run<Self>, ports: &RunPorts) {
+        ports.ended_trainings.notify_one();
         if run.trigger == GATE {
             ports.rollouts.gates();
         }

@@ -23,6 +23,18 @@ pub struct StoredWorkspace {
     pub name: String,
     /// When it was made.
     pub created_at: DateTime<Utc>,
+    /// What becomes of the replies of a training's calls after its end: `keep` or `drop`.
+    pub training_calls: String,
+}
+
+/// What to change about a workspace; what is `None` stays as it is.
+#[derive(Debug, Clone, Default, AsChangeset)]
+#[diesel(table_name = workspaces)]
+pub struct WorkspaceChange {
+    /// Shown to people.
+    pub name: Option<String>,
+    /// `keep` or `drop`.
+    pub training_calls: Option<String>,
 }
 
 /// A workspace to make.
@@ -67,23 +79,23 @@ impl Changes {
         Ok(made)
     }
 
-    /// Gives a workspace another name; `None` when it is not there.
+    /// Changes a workspace; `None` if it is not there. The change has something to change.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn rename_workspace(
+    pub async fn update_workspace(
         &mut self,
         id: Uuid,
-        name: &str,
+        change: WorkspaceChange,
     ) -> Result<Option<StoredWorkspace>, StoreError> {
-        let renamed = diesel::update(workspaces::table.find(id))
+        let changed = diesel::update(workspaces::table.find(id))
             .filter(workspaces::deleted_at.is_null())
-            .set(workspaces::name.eq(name))
+            .set(change)
             .returning(StoredWorkspace::as_returning())
             .get_result(&mut *self.connection)
             .await
             .optional()?;
-        Ok(renamed)
+        Ok(changed)
     }
 
     /// Keeps a workspace from being taken away until this is committed; `false`: it is not there any more.

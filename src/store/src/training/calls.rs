@@ -1,12 +1,16 @@
 //! Calls of models of trainings.
 
 use diesel::prelude::*;
-use diesel::sql_types::{Integer, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Integer, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
 use crate::schema::{training_calls, training_runs};
+use crate::system::retention::is_full;
 use crate::{Store, StoreError};
+
+/// Replies that one statement erases.
+const REPLIES_PART: i64 = 2_000;
 
 /// A call of a model.
 #[derive(Debug, Clone, Queryable, Selectable)]
@@ -21,7 +25,7 @@ pub struct StoredCall {
     pub role: String,
     /// `<provider>/<model>`.
     pub model: String,
-    /// JSON; `None`: it was not answered.
+    /// JSON; `None`: it was not answered, or the reply was erased.
     pub reply: Option<String>,
     /// Requests that count in the budget.
     pub calls: i64,
@@ -106,5 +110,24 @@ impl Store {
         .await
         .optional()?;
         Ok(lost.and_then(|lost| u64::try_from(lost.lost_calls).ok()).unwrap_or_default())
+    }
+
+    /// Erases a part of the replies of trainings that have ended, in workspaces that do not keep them; `true` if there may be more.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn erase_replies_of_trainings(&self) -> Result<bool, StoreError> {
+        // A run that has not ended finds its answers again in a later life.
+        let erased = diesel::sql_query(
+            "UPDATE training_calls SET reply = NULL WHERE ctid = ANY (ARRAY(
+                 SELECT c.ctid FROM workspaces w JOIN runs r ON r.workspace_id = w.id
+                     JOIN training_runs t ON t.run_id = r.id JOIN training_calls c ON c.run_id = t.run_id
+                 WHERE w.training_calls = 'drop' AND r.finished_at IS NOT NULL AND c.reply IS NOT NULL
+                 LIMIT $1 FOR UPDATE OF c SKIP LOCKED))",
+        )
+        .bind::<BigInt, _>(REPLIES_PART)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(is_full(erased, REPLIES_PART))
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use kernel::{Clock, Ids, ManualClock, SystemRandom};
 use store::batch::{Batch, ItemRow, OutboxRow};
-use store::{EVENTS_KEPT, RunState};
+use store::{EVENTS_KEPT, NewWorkspace, RunState, WorkspaceChange};
+use uuid::Uuid;
 
 use crate::support::{Turn, World, user_message};
 
@@ -320,4 +321,55 @@ async fn a_request_whose_run_is_gone_is_in_nobodys_way() {
     world.commit(lease, &turns[1].end()).await.unwrap();
     world.store.forget_old_runs(turns[1].now + TimeDelta::days(36_500)).await.unwrap();
     assert_eq!(world.count("outbox").await, "1");
+}
+
+/// A run of a training in this workspace with so many answered calls.
+async fn training_in(world: &World, workspace: Uuid, ended: bool, calls: u32) -> Uuid {
+    let run = world.uuid();
+    let finished_at = if ended { "now()" } else { "NULL" };
+    let sql = format!(
+        "INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, writer_id, status, inputs, created_at, finished_at)
+             VALUES ('{run}', '{workspace}', '{run}', '{run}', 'training', '{run}', 'running', '{{}}', now(), {finished_at});
+         INSERT INTO training_runs (run_id, workflow_id, dataset_id, dataset_version, fingerprint, judges, n_cases, digest, request, start)
+             VALUES ('{run}', '{run}', '{run}', 1, '', '', 1, '', '{{}}', '{{}}');
+         INSERT INTO training_calls SELECT '{run}', gen_random_uuid(), sha256(n::text::bytea), 'task', 'practice/classify',
+             '{{}}', 1, 2, 3, 4, false, 1, 5 FROM generate_series(1, {calls}) n"
+    );
+    world.database.execute(&sql).await.unwrap();
+    run
+}
+
+#[tokio::test]
+async fn replies_of_ended_trainings_are_erased_where_the_workspace_says_so() {
+    let world = World::new().await;
+    let drops = world.workspace().await;
+    let new = NewWorkspace { slug: "other", name: "Other", owner: None };
+    let made = world.store.change(async |changes| changes.create_workspace(new).await).await.unwrap();
+    assert_eq!(made.training_calls, "keep");
+    let change = WorkspaceChange { training_calls: Some("drop".to_owned()), ..WorkspaceChange::default() };
+    let changed = world.store.change(async |changes| changes.update_workspace(drops, change).await).await;
+    let changed = changed.unwrap().unwrap();
+    assert_eq!((changed.training_calls.as_str(), changed.name.as_str()), ("drop", "Default"));
+    let over = training_in(&world, drops, true, 2_001).await;
+    let running = training_in(&world, drops, false, 2).await;
+    let kept = training_in(&world, made.id, true, 3).await;
+    let replies = async |run: Uuid| {
+        let sql =
+            format!("SELECT count(*) || ' of ' || count(reply) FROM training_calls WHERE run_id = '{run}'");
+        world.database.scalar(&sql).await
+    };
+    assert!(world.store.erase_replies_of_trainings().await.unwrap(), "a part");
+    assert_eq!(replies(over).await, "2001 of 1");
+    assert!(!world.store.erase_replies_of_trainings().await.unwrap());
+    assert_eq!(replies(over).await, "2001 of 0");
+    // A later life finds its answers, and another workspace keeps its own.
+    assert_eq!((replies(running).await, replies(kept).await), ("2 of 2".to_owned(), "3 of 3".to_owned()));
+    let row = world.store.training_calls(over, Uuid::nil(), 1).await.unwrap().remove(0);
+    assert_eq!((row.reply, row.key.len(), row.input_tokens, row.output_tokens), (None, 32, 2, 3));
+    // No other run of the workflow finds what is not there any more.
+    assert!(world.store.earlier_call(over, running, &row.key).await.unwrap().is_none());
+    let row = world.store.training_calls(kept, Uuid::nil(), 1).await.unwrap().remove(0);
+    assert!(world.store.earlier_call(kept, running, &row.key).await.unwrap().is_some());
+    let sql = "UPDATE workspaces SET training_calls = 'forget'";
+    assert!(world.database.execute(sql).await.is_err(), "there is no such setting");
 }

@@ -34,12 +34,18 @@ operations! {
     .answers(&[Answer::of(200, json!(WorkspaceRecord, examples::WORKSPACE))])
     .errors(&[ErrorCode::WorkspaceNotFound]);
 
-    RENAME = patch("/api/workspaces/{id}", "rename_workspace", "Changes the display name of a workspace. The slug stays.")
-        .needs(Scope::WorkspacesWrite)
-        .repeatable()
-        .body(json!(UpdateWorkspace, examples::RENAME))
-        .answers(&[Answer::of(200, json!(WorkspaceRecord))])
-        .errors(&[ErrorCode::WorkspaceNotFound]);
+    UPDATE = patch(
+        "/api/workspaces/{id}",
+        "update_workspace",
+        "Changes the display name or the settings of a workspace; what is not given stays. The slug stays. `training_calls`: with `drop`, \
+         the replies of models are erased once their training has ended, also those of earlier trainings; usage, outputs and scores \
+         stay. Default: `keep`.",
+    )
+    .needs(Scope::WorkspacesWrite)
+    .repeatable()
+    .body(json!(UpdateWorkspace, examples::UPDATE))
+    .answers(&[Answer::of(200, json!(WorkspaceRecord))])
+    .errors(&[ErrorCode::WorkspaceNotFound]);
 
     DELETE = delete(
         "/api/workspaces/{id}",
@@ -111,6 +117,7 @@ mod examples {
   "name": "Support",
   "role": "owner",
   "created_at": "2026-11-22T09:00:00.000000Z",
+  "training_calls": "keep",
   "storage": {
     "bytes": 73400320,
     "limit": null,
@@ -118,8 +125,9 @@ mod examples {
   }
 }"#;
 
-    pub(super) const RENAME: &str = r#"{
-  "name": "Customer support"
+    pub(super) const UPDATE: &str = r#"{
+  "name": "Customer support",
+  "training_calls": "drop"
 }"#;
 
     pub(super) const ADD_MEMBER: &str = r#"{

@@ -1,7 +1,7 @@
-//! `callboard workspace create`, `list`, `rename` and `delete`.
+//! `callboard workspace create`, `list`, `rename`, `set` and `delete`.
 
-use clap::Args;
-use wire::{CreateWorkspace, UpdateWorkspace, WorkspaceRecord};
+use clap::{Args, ValueEnum};
+use wire::{CreateWorkspace, TrainingCalls, UpdateWorkspace, WorkspaceRecord};
 
 use crate::options::{ClientOptions, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
@@ -34,6 +34,25 @@ pub(crate) struct Rename {
     name: String,
     #[command(flatten)]
     pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    /// Slug or id.
+    workspace: String,
+    /// What becomes of the replies of models after the end of a training.
+    #[arg(long, value_enum)]
+    training_calls: Replies,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Replies {
+    /// They stay as long as the training.
+    Keep,
+    /// They are erased, also those of earlier trainings.
+    Drop,
 }
 
 #[derive(Debug, Args)]
@@ -85,13 +104,29 @@ impl List {
 
 impl Rename {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let change = UpdateWorkspace { name: self.name.clone() };
-        let renamed = session.client.rename_workspace(&self.workspace, &change).await;
+        let change = UpdateWorkspace { name: Some(self.name.clone()), training_calls: None };
+        let renamed = session.client.update_workspace(&self.workspace, &change).await;
         let renamed = renamed.map_err(|error| session.failed(error))?;
         if session.output == Output::Json {
             return say(pretty(&renamed)?);
         }
         say(format_args!("Renamed the workspace to {}.", named(&renamed)))
+    }
+}
+
+impl Set {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let training_calls = match self.training_calls {
+            Replies::Keep => TrainingCalls::Keep,
+            Replies::Drop => TrainingCalls::Drop,
+        };
+        let change = UpdateWorkspace { name: None, training_calls: Some(training_calls) };
+        let changed = session.client.update_workspace(&self.workspace, &change).await;
+        let changed = changed.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&changed)?);
+        }
+        say(format_args!("Changed workspace {}. {}", named(&changed), replies(changed.training_calls)))
     }
 }
 
@@ -113,4 +148,11 @@ impl Delete {
 
 pub(super) fn named(workspace: &WorkspaceRecord) -> String {
     harmless(&format!("{} \"{}\"", workspace.slug, workspace.name)).into_owned()
+}
+
+pub(super) const fn replies(setting: TrainingCalls) -> &'static str {
+    match setting {
+        TrainingCalls::Keep => "Replies of models are kept as long as their training.",
+        TrainingCalls::Drop => "Replies of models are erased after the end of their training.",
+    }
 }

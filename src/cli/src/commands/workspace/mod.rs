@@ -16,10 +16,12 @@ pub(crate) enum WorkspaceCommand {
     Create(manage::Create),
     /// List the workspaces that you may see, newest first.
     List(manage::List),
-    /// Show a workspace: your role, its storage use and its quota.
+    /// Show a workspace: your role, its storage use, its quota and its settings.
     Show(show::Show),
     /// Change the display name of a workspace. Its slug stays.
     Rename(manage::Rename),
+    /// Change the settings of a workspace.
+    Set(manage::Set),
     /// Delete a workspace and archive its workflows. Its slug cannot be reused.
     Delete(manage::Delete),
     /// List the members and invitations of a workspace.
@@ -39,6 +41,7 @@ pub(crate) fn run(command: WorkspaceCommand, outer: ClientOptions) -> (Output, R
         WorkspaceCommand::List(command) => with_session!(command, outer),
         WorkspaceCommand::Show(command) => with_session!(command, outer),
         WorkspaceCommand::Rename(command) => with_session!(command, outer),
+        WorkspaceCommand::Set(command) => with_session!(command, outer),
         WorkspaceCommand::Delete(command) => with_session!(command, outer),
         WorkspaceCommand::Members(command) => with_session!(command, outer),
         WorkspaceCommand::Invite(command) => with_session!(command, outer),

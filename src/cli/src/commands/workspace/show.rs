@@ -3,7 +3,7 @@
 use clap::Args;
 use wire::WorkspaceStorage;
 
-use super::manage::named;
+use super::manage::{named, replies};
 use crate::options::{ClientOptions, Session};
 use crate::output::{Failure, Output, pretty, say};
 use crate::table::second;
@@ -28,7 +28,8 @@ impl Show {
         if let Some(role) = &found.role {
             say(format_args!("You are its {role}."))?;
         }
-        say(kept(found.storage.as_ref()))
+        say(kept(found.storage.as_ref()))?;
+        say(replies(found.training_calls))
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::LIST, list)
         .on(&operations::CREATE, create)
         .on(&operations::READ, show)
-        .on(&operations::RENAME, rename)
+        .on(&operations::UPDATE, update)
         .on(&operations::DELETE, delete)
         .on(&operations::LIST_MEMBERS, members::list)
         .on(&operations::ADD_MEMBER, members::add)
@@ -90,14 +90,14 @@ async fn show(
 }
 
 /// 200 with the record.
-async fn rename(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+async fn update(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workspace = caller.workspace_called(&name).await?;
     let wanted = change.wanted(requests::update)?;
     change
         .make(async |changes| {
-            let renamed = workspaces::rename(changes, caller.requester(), &workspace, &wanted.name).await?;
-            Reply::ok(&records::workspace(renamed, caller.principal()))
+            let changed = workspaces::update(changes, caller.requester(), &workspace, wanted).await?;
+            Reply::ok(&records::workspace(changed, caller.principal()))
         })
         .await
 }

@@ -3,7 +3,7 @@
 use auth::principal::Principal;
 use chrono::{DateTime, Utc};
 use store::{StoredMember, StoredWorkspace, WorkspaceUsage};
-use wire::{MemberRecord, WorkspaceRecord, WorkspaceStorage};
+use wire::{MemberRecord, TrainingCalls, WorkspaceRecord, WorkspaceStorage};
 
 use crate::http::time;
 
@@ -14,6 +14,7 @@ pub(super) fn workspace(workspace: StoredWorkspace, to: &Principal) -> Workspace
         slug: workspace.slug,
         name: workspace.name,
         created_at: time(workspace.created_at),
+        training_calls: TrainingCalls::from_name(&workspace.training_calls).unwrap_or_default(),
         storage: None,
     }
 }

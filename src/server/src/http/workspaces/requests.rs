@@ -4,7 +4,7 @@ use auth::role::Role;
 use auth::sign_in::EmailAddress;
 use control::slug;
 use serde_json::{Map, Value};
-use wire::{CreateWorkspace, FieldError, UpdateWorkspace};
+use wire::{CreateWorkspace, FieldError, TrainingCalls, UpdateWorkspace};
 
 use crate::http::fields::{Fields, unknown};
 
@@ -40,9 +40,14 @@ pub(super) fn create(body: &Map<String, Value>) -> Read<CreateWorkspace> {
 /// `PATCH /api/workspaces/{id}`.
 pub(super) fn update(body: &Map<String, Value>) -> Read<UpdateWorkspace> {
     let mut fields = Fields::of(body);
-    fields.require("name");
-    let name = fields.line("name", 1, LONGEST_NAME).unwrap_or_default();
-    finish(fields, UpdateWorkspace { name })
+    let name = fields.line("name", 1, LONGEST_NAME);
+    let training_calls = fields.one_of("training_calls", &TrainingCalls::NAMES);
+    if !["name", "training_calls"].iter().any(|field| body.get(*field).is_some_and(|value| !value.is_null()))
+    {
+        fields.note(FieldError::new("", "required", "has nothing to change").suggest("{\"name\": …}"));
+    }
+    let training_calls = training_calls.and_then(TrainingCalls::from_name);
+    finish(fields, UpdateWorkspace { name, training_calls })
 }
 
 /// `POST …/members`.
