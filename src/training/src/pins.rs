@@ -76,6 +76,11 @@ impl Resolution {
         self.version(reference).map(|(_, graph)| graph)
     }
 
+    /// All of the graphs.
+    pub(crate) fn graphs(&self) -> impl Iterator<Item = &Value> {
+        self.graphs.values()
+    }
+
     /// The id of a version and its graph.
     pub(crate) fn version(&self, reference: &Reference) -> Option<(&str, &Value)> {
         let id = &self.pins.find(&reference.workflow, reference.version)?.version_id;

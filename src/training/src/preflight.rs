@@ -3,29 +3,17 @@
 use std::collections::BTreeSet;
 
 use engine::Plan;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wire::FieldError;
 
-use crate::calibration::calibration_places;
 use crate::case::Case;
-use crate::estimate::{CallRange, calls_of_graph};
 use crate::evaluators::Evaluator;
-use crate::optimize::{KEPT_FOR_DEMOS, MOST_KEPT};
 use crate::pins::Resolution;
 use crate::policy::reach;
 use crate::prices::{check_prices, models_of_evaluators, models_of_graph, priced_model};
 use crate::prompts::{TrainablePrompt, check_choices, readers, trainable_prompts};
 use crate::request::{Objective, Optimizer, OptimizerName, RunSettings, Workload};
-use crate::splits::Splits;
 use crate::warning::Warning;
-
-/// Cases of the headroom test, and of the least useful budget.
-const HEADROOM: u64 = 12;
-/// Candidates of `fewshot`.
-const SETS: u64 = 8;
-/// Candidates that are executed on all scoring cases at the end.
-const FINALISTS: u64 = 3;
 
 /// What a run starts with.
 pub struct Start<'a> {
@@ -54,15 +42,6 @@ pub struct DefaultModels {
     pub optimizer: Map<String, Value>,
     /// Judges.
     pub judge: Map<String, Value>,
-}
-
-/// How much a run will cost, before the first call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Estimate {
-    /// Executions of cases.
-    pub cases: CallRange,
-    /// Requests to models of all roles.
-    pub llm_calls: CallRange,
 }
 
 impl Start<'_> {
@@ -186,66 +165,6 @@ impl Start<'_> {
         }
     }
 
-    /// The calls of one case with its verdicts.
-    #[must_use]
-    pub fn calls_of_case(&self) -> CallRange {
-        let judged = self.workload.evaluators.iter().map(|evaluator| evaluator.calls(self.resolution));
-        judged.fold(calls_of_graph(self.graph, self.resolution), |all, calls| all + calls)
-    }
-
-    /// The calls of judges about recorded outputs, before anything is executed.
-    fn calls_of_calibration(&self) -> CallRange {
-        let evaluators = &self.workload.evaluators;
-        let places = count(calibration_places(self.cases, evaluators).len());
-        let asking = evaluators.iter().filter(|evaluator| evaluator.asks_model());
-        let calls = asking.map(|evaluator| evaluator.calls(self.resolution));
-        let each = calls.fold(CallRange::exactly(0), |all, calls| all + calls);
-        each.times(CallRange::exactly(places))
-    }
-
-    /// What an evaluation will cost.
-    #[must_use]
-    pub fn estimate_evaluation(&self, settings: &RunSettings) -> Estimate {
-        let cases = CallRange::exactly(count(self.cases.len()).saturating_mul(u64::from(settings.repeats)));
-        Estimate { cases, llm_calls: self.calls_of_case().times(cases) + self.calls_of_calibration() }
-    }
-
-    /// What a training will cost. At least: there is nothing to gain, which the headroom test finds.
-    #[must_use]
-    pub fn estimate_training(
-        &self,
-        optimizer: &Optimizer,
-        splits: &Splits,
-        trainable: &[TrainablePrompt],
-    ) -> Estimate {
-        let per_case = self.calls_of_case();
-        let repeats = u64::from(optimizer.settings.repeats);
-        let (train, val, test) =
-            (count(splits.train.len()), count(splits.val.len()), count(splits.test.len()));
-        let minibatch = count(optimizer.minibatch_size).min(train).max(1);
-        let proposals = match optimizer.name {
-            OptimizerName::None => 0,
-            OptimizerName::FewShot => SETS,
-            _ => u64::from(optimizer.epochs).saturating_mul(train.div_ceil(minibatch)),
-        };
-        let once = |cases: u64| cases.saturating_mul(repeats);
-        let prompts = count(trainable.len()).max(1);
-        // At most a critique of each case and two attempts for each prompt.
-        let most = prompts.saturating_mul(minibatch + 2);
-        let proposal = match optimizer.name.asks_model() {
-            true => CallRange { min: 1, expected: 1 + minibatch.div_ceil(2), max: Some(most) },
-            false => CallRange::exactly(0),
-        };
-        // Half of the candidates are rejected by the first block of their race.
-        let expected = val + proposals * (minibatch + val.div_ceil(2)) + FINALISTS * val + 2 * test;
-        let max = val + proposals * (minibatch + val) + FINALISTS * val + 2 * test;
-        let cases =
-            CallRange { min: once(val.min(HEADROOM)), expected: once(expected), max: Some(once(max)) };
-        let made = CallRange { min: 0, expected: proposals, max: Some(proposals) };
-        let llm_calls = per_case.times(cases) + proposal.times(made) + self.calls_of_calibration();
-        Estimate { cases, llm_calls }
-    }
-
     /// Notes that `fewshot` has no prompt to find demos for, and choices that `mipro` cannot compare, at `pointer`, where the prompts are.
     pub fn check_demos(
         optimizer: &Optimizer,
@@ -263,36 +182,6 @@ impl Start<'_> {
             problems.push(problem.suggest(
                 r#""prompts": {"style": {"text": "Be brief.", "requires_grad": true, "demos_trainable": true}}, and in a node "system": "{{ config.prompts.style.text }}""#,
             ));
-        }
-    }
-
-    /// Notes a budget that cannot pay for the seed on the scoring cases, one proposal and its race with all of them; a quarter of a small
-    /// budget is kept for the final, and with `auto` a fifth for demos.
-    pub fn check_budget(
-        &self,
-        optimizer: &Optimizer,
-        (splits, trainable): (&Splits, &[TrainablePrompt]),
-        at: &str,
-        problems: &mut Vec<FieldError>,
-    ) {
-        let (train, val) = (count(splits.train.len()), count(splits.val.len()));
-        let minibatch = count(optimizer.minibatch_size).min(train);
-        // The race executes the candidate and the rest of the seed's scoring cases.
-        let cases = (val + minibatch + val).saturating_mul(u64::from(optimizer.settings.repeats));
-        let proposal = if optimizer.name.asks_model() { 1 + minibatch.div_ceil(2) } else { 0 };
-        let calls = self.calls_of_case().expected.saturating_mul(cases).saturating_add(proposal);
-        let calls = calls.saturating_add(self.calls_of_calibration().expected);
-        let keeps_demos =
-            optimizer.name == OptimizerName::Auto && trainable.iter().any(|prompt| prompt.demos_trainable);
-        let kept = MOST_KEPT + if keeps_demos { KEPT_FOR_DEMOS } else { 0 };
-        let calls = calls.saturating_mul(1_000).div_ceil(1_000 - kept);
-        let least = if optimizer.name == OptimizerName::None { 0 } else { calls };
-        if let Some(limit) = optimizer.settings.limits.max_llm_calls.filter(|limit| *limit < least) {
-            let message = format!(
-                "{limit} calls cannot pay for the seed on {val} cases, one proposal and its race; the least useful budget is {least}"
-            );
-            let problem = FieldError::new(format!("{at}/max_llm_calls"), "budget_pointless", message);
-            problems.push(problem.suggest(format!("\"max_llm_calls\": {least}")));
         }
     }
 }
@@ -315,10 +204,6 @@ pub(crate) fn configured(field: &Value, config: &Map<String, Value>) -> Value {
     let inside = field.as_str().and_then(|text| text.trim().strip_prefix("{{")?.strip_suffix("}}"));
     let name = inside.and_then(|inside| inside.trim().strip_prefix("config."));
     name.and_then(|name| config.get(name)).unwrap_or(field).clone()
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use training::request::{
     DatasetSource, Optimizer, Resume, RunSettings, Workload, read_evaluation, read_training,
 };
 use training::{
-    Case, FoundVersion, Splits, Start, TestEstimate, TrainablePrompt, Versions, Warning, is_erased,
-    optimizer_problem, read_demos, read_stored_case, resolve, split,
+    AskedModels, Case, FoundVersion, Splits, Start, TestEstimate, TrainablePrompt, Versions, Warning,
+    is_erased, optimizer_problem, read_demos, read_stored_case, resolve, split,
 };
 use uuid::Uuid;
 use wire::{FieldError, SplitRecord, TrainingKind, TrainingNotice, TrainingPlan};
@@ -292,15 +292,16 @@ fn decide(
     let counting = (&read.settings, read.optimizer.as_ref().map(|optimizer| &optimizer.objective));
     start.check_prices(counting, evaluators, &models, settings_at, problems);
     let splits = read.optimizer.as_ref().map(|optimizer| splits_of(start.cases, optimizer));
+    let asked = AskedModels { evaluators, judge: &judge_model, optimizer: &optimizer_model };
     let estimate = match (&read.optimizer, &splits) {
         (Some(optimizer), Some(splits)) => {
             check_optimizer(optimizer, &optimizer_model, at, problems);
             Start::check_demos(optimizer, &trainable, "/runnable_config/prompts", problems);
             let budget_at = format!("{at}/optimizer/budget");
-            start.check_budget(optimizer, (splits, &trainable), &budget_at, problems);
-            start.estimate_training(optimizer, splits, &trainable)
+            start.check_budget(optimizer, (splits, &trainable), &asked, &budget_at, problems);
+            start.estimate_training(optimizer, (splits, &trainable), &asked)
         }
-        _ => start.estimate_evaluation(&read.settings),
+        _ => start.estimate_evaluation(&read.settings, &asked),
     };
     Decided {
         kind: wanted.kind,

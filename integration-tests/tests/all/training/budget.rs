@@ -151,7 +151,7 @@ async fn an_evaluation_ends_with_its_budget_and_scores_what_it_has() {
 async fn a_training_ends_with_its_time() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify@200ms").await;
-    let optimizer = json!({"epochs": 50, "budget": {"max_seconds": 1.5}});
+    let optimizer = json!({"epochs": 50, "budget": {"max_seconds": 2.5}});
     let run = Run::start(&t.anonymous(), &workflow.id, &training(optimizer)).await;
     let record = run.becomes("succeeded").await;
     assert_eq!(record["stop_reason"], "max_seconds");

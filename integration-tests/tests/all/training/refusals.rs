@@ -258,6 +258,9 @@ async fn a_budget_that_pays_for_nothing_is_refused_and_the_least_useful_one_is_n
     let least = text.rsplit_once("the least useful budget is ").expect("it names the least useful budget").1;
     let least: u64 = least.parse().unwrap();
     assert_eq!((asked(least - 1).await.status, asked(least).await.status), (422, 200), "{text}");
+    let body = training(json!({"budget": {"max_tokens": 1}}));
+    let refused = post(&client, &format!("{}?dry_run=true", runs_of(&workflow.id)), &body).await;
+    assert_eq!(refused.problems(), ["/training/optimizer/budget/max_tokens budget_pointless"]);
     // The seed alone needs no proposal.
     let none = training(json!({"name": "none", "budget": {"max_llm_calls": 1}}));
     assert_eq!(post(&client, &format!("{}?dry_run=true", runs_of(&workflow.id)), &none).await.status, 200);
@@ -332,6 +335,11 @@ async fn a_dry_run_plans_and_calls_no_model() {
     let evaluated = post(&client, &path, &evaluation(5, json!({"repeats": 2}))).await.value();
     assert_eq!((&evaluated["kind"], &evaluated["splits"]), (&json!("evaluation"), &Value::Null));
     assert_eq!(evaluated["estimate"]["llm_calls"], json!({"min": 10, "expected": 10, "max": 10}));
+    let estimate = &evaluated["estimate"];
+    assert!(
+        estimate["tokens"].as_u64().unwrap() >= 100 && estimate["seconds"].as_f64().unwrap() > 0.0,
+        "{estimate}"
+    );
     let unsure = post(&client, &format!("{}?dry_run=perhaps", runs_of(&workflow.id)), &body).await;
     assert_eq!(unsure.problems(), ["/dry_run type"]);
     assert_eq!(model.asked(), 0);

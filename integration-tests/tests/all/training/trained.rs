@@ -63,6 +63,7 @@ async fn a_training_improves_its_prompt_and_tells_every_step() {
     let range = &started["estimate"]["llm_calls"];
     let [least, expected, most] = ["min", "expected", "max"].map(|name| range[name].as_u64().unwrap());
     assert!(least <= expected && expected <= most, "{range}");
+    assert_eq!(started["estimate"]["cost_usd"], json!(0.0), "practice models are free");
 
     let result = only(&events, "training_result");
     assert_eq!(result["outcome"], "improved", "{result}");

@@ -1,13 +1,15 @@
 //! What is refused, warned of and estimated before the first call.
 
 use std::convert::Infallible;
+use std::sync::LazyLock;
 
 use async_trait::async_trait;
 use engine::{Plan, references};
 use serde_json::{Map, Value, json};
 use training::request::{DatasetSource, TrainingRequest, read_training};
 use training::{
-    CallRange, Case, FoundVersion, Resolution, Start, Versions, Warning, resolve, split, trainable_prompts,
+    AskedModels, CallRange, Case, FoundVersion, Resolution, Start, Versions, Warning, resolve, split,
+    trainable_prompts,
 };
 use wire::FieldError;
 
@@ -29,6 +31,13 @@ impl Versions for Mailer {
             config: config.as_object().unwrap().clone(),
         }))
     }
+}
+
+static NOTHING: LazyLock<(Value, Map<String, Value>)> = LazyLock::new(Default::default);
+
+/// A request that names no models.
+fn no_models() -> AskedModels<'static> {
+    AskedModels { evaluators: &NOTHING.0, judge: &NOTHING.1, optimizer: &NOTHING.1 }
 }
 
 /// A request with everything that it starts with.
@@ -183,10 +192,10 @@ async fn calls_are_counted_before_the_first_one() {
         "evaluators": [{"id": "e", "entrypoint": "builtin:llm_judge", "config": {"rubric": "x", "samples": 3}}]});
     let given = given(&[llm("a", "{{ config.prompts.style.text }}")], training).await;
     let (start, optimizer) = (given.start(), &given.request.optimizer);
-    let evaluation = start.estimate_evaluation(&optimizer.settings);
+    let evaluation = start.estimate_evaluation(&optimizer.settings, &no_models());
     assert_eq!((evaluation.cases, evaluation.llm_calls), (CallRange::exactly(40), CallRange::exactly(160)));
     let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
-    let estimate = start.estimate_training(optimizer, &splits, &[]);
+    let estimate = start.estimate_training(optimizer, (&splits, &[]), &no_models());
     // 10 proposals of 4 cases each, all 20 cases for both.
     let cases = [12, 20 + 10 * (4 + 10) + 60, 20 + 10 * (4 + 20) + 60];
     assert_eq!(estimate.cases, CallRange { min: 24, expected: 2 * cases[1], max: Some(2 * cases[2]) });
@@ -205,12 +214,84 @@ async fn a_budget_that_cannot_pay_for_one_proposal_is_refused_with_the_least_tha
         let optimizer = &given.request.optimizer;
         let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
         let mut problems = Vec::new();
-        given.start().check_budget(optimizer, (&splits, &[]), "/training/optimizer/budget", &mut problems);
+        given.start().check_budget(
+            optimizer,
+            (&splits, &[]),
+            &no_models(),
+            "/training/optimizer/budget",
+            &mut problems,
+        );
         refused.push(problems);
     }
     assert_eq!(named(&refused[0]), ["/training/optimizer/budget/max_llm_calls budget_pointless"]);
     assert!(refused[0][0].message.contains("the least useful budget is 63"), "{}", refused[0][0].message);
     assert_eq!(refused[1], []);
+}
+
+#[tokio::test]
+async fn each_limit_of_a_budget_that_pays_for_nothing_is_refused_with_the_least_that_can() {
+    let cases: Vec<Value> = (0..40).map(|n| json!({"inputs": {"n": n}})).collect();
+    let node = json!({"name": "a", "type": "llm", "model": "openai/gpt-4.1-mini", "max_tokens": 20,
+        "system": "x".repeat(400), "user": "{{ config.prompts.style.text }}"});
+    let optimizer_model = json!({"model": "openai/gpt-4.1-mini"});
+    let models = AskedModels { optimizer: optimizer_model.as_object().unwrap(), ..no_models() };
+    let refused = async |name: &str, limit: Value| {
+        let training = json!({"dataset": {"cases": cases},
+            "optimizer": {"name": "gepa", "minibatch_size": 6, "budget": {name: limit}}});
+        let given = given(&[node.clone()], training).await;
+        let optimizer = &given.request.optimizer;
+        let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
+        let trainable = given.start().trainable(&mut Vec::new(), &mut Vec::new());
+        let mut problems = Vec::new();
+        given.start().check_budget(optimizer, (&splits, &trainable), &models, "/budget", &mut problems);
+        problems
+    };
+    for (name, limit) in [("max_tokens", json!(1)), ("max_cost", json!(1e-6)), ("max_seconds", json!(0.01))] {
+        let problems = refused(name, limit).await;
+        assert_eq!(named(&problems), [format!("/budget/{name} budget_pointless")]);
+        let message = &problems[0].message;
+        assert!(message.contains("the seed on 12 cases, one proposal and its race"), "{message}");
+        let least: f64 = message.rsplit(' ').next().unwrap().parse().unwrap();
+        let least_limit = if name == "max_tokens" {
+            // 30 cases with 409 bytes and a token each, a proposal with its prompt, the smallest reserved answer; a tenth is kept.
+            assert_eq!(message.rsplit(' ').next(), Some("3494"), "{message}");
+            json!(3_494)
+        } else {
+            json!(least)
+        };
+        assert_eq!(refused(name, least_limit).await, [], "{message}");
+        assert_eq!(problems[0].suggestion, Some(format!("\"{name}\": {least}")));
+        let less = if name == "max_tokens" { json!(3_493) } else { json!(least * 0.8) };
+        assert_eq!(refused(name, less).await.len(), 1, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_estimate_says_tokens_money_and_time() {
+    let cases: Vec<Value> = (0..40).map(|n| json!({"inputs": {"text": "12345678", "n": n}})).collect();
+    let estimate = async |model: &str| {
+        let node = json!({"name": "a", "type": "llm", "model": model, "max_tokens": 20, "user": "Sort {{ inputs.text }}."});
+        let judge = json!([{"id": "e", "entrypoint": "builtin:llm_judge", "config": {"rubric": "x"}}]);
+        let training = json!({"dataset": {"cases": cases}, "evaluators": judge});
+        let given = given(&[node], training).await;
+        let judge_model = json!({"model": model});
+        let models =
+            AskedModels { evaluators: &judge, judge: judge_model.as_object().unwrap(), ..no_models() };
+        given.start().estimate_evaluation(&given.request.optimizer.settings, &models)
+    };
+    let known = estimate("openai/gpt-4.1-mini").await;
+    assert_eq!(known.llm_calls, CallRange::exactly(80));
+    // Two seconds a call, four at the same time.
+    assert!((known.seconds - 40.0).abs() < 1e-9, "{known:?}");
+    // A task reads 6 bytes and its case's 12, and writes 20 tokens; a judge reads more and writes 128.
+    assert!(known.tokens > 40 * (5 + 20 + 250 + 128) && known.tokens < 40 * 500, "{known:?}");
+    let list = models::list_price("openai/gpt-4.1-mini").unwrap();
+    let written = 40.0 * 148.0;
+    let tokens: f64 = known.tokens.to_string().parse().unwrap();
+    let cost = ((tokens - written) * list.input + written * list.output) / 1e6;
+    assert!((known.cost_usd.unwrap() - cost).abs() < 1e-8, "{known:?}");
+    let unpriced = estimate("openai/own").await;
+    assert_eq!((unpriced.cost_usd, unpriced.tokens), (None, known.tokens));
 }
 
 /// The trainable prompts with `demos_trainable`, which the system message of a model reads.
@@ -252,11 +333,11 @@ async fn fewshot_asks_no_model_for_proposals_and_auto_keeps_a_part_for_demos() {
         let optimizer = &given.request.optimizer;
         let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
         let mut problems = Vec::new();
-        given.start().check_budget(optimizer, (&splits, &trainable), "/budget", &mut problems);
+        given.start().check_budget(optimizer, (&splits, &trainable), &no_models(), "/budget", &mut problems);
         let suggested = problems[0].suggestion.clone().unwrap();
         least.push(suggested.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
         if name == "fewshot" {
-            let estimate = given.start().estimate_training(optimizer, &splits, &trainable);
+            let estimate = given.start().estimate_training(optimizer, (&splits, &trainable), &no_models());
             assert_eq!(estimate.llm_calls, estimate.cases, "one call a case and none for proposals");
             // 16 cases decide, 8 sets with a minibatch of 8 each.
             assert_eq!(estimate.cases.max, Some(16 + 8 * (8 + 16) + 3 * 16));

@@ -129,7 +129,8 @@ pub struct TrainingStarted {
     pub pins: Value,
     /// The number of the version it executes; null for a draft.
     pub version: Option<i32>,
-    /// `{cases, llm_calls: {min, expected, max}}`.
+    /// `{cases: {min, expected, max}, llm_calls: {min, expected, max}, tokens, cost_usd, seconds}`: tokens, dollars and seconds as expected;
+    /// `cost_usd` is null if the price of a model is not known.
     pub estimate: Value,
     /// `resume` of the request: where the first prompts come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]

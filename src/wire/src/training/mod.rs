@@ -207,7 +207,8 @@ pub struct TrainingPlan {
     pub kind: TrainingKind,
     /// The number of the version; null for a draft.
     pub version: Option<i32>,
-    /// `{cases, llm_calls: {min, expected, max}}`.
+    /// `{cases: {min, expected, max}, llm_calls: {min, expected, max}, tokens, cost_usd, seconds}`: tokens, dollars and seconds as expected;
+    /// `cost_usd` is null if the price of a model is not known.
     pub estimate: Value,
     /// The prompts that would be trained; empty for an evaluation.
     pub trainable_prompts: Vec<String>,

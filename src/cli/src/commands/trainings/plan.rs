@@ -3,6 +3,7 @@
 use serde_json::Value;
 use wire::{StartTraining, TrainingPlan};
 
+use super::numbers::{dollars, span};
 use super::request::RequestFiles;
 use crate::options::Session;
 use crate::output::{Failure, Output, complain, pretty, say};
@@ -53,11 +54,21 @@ fn lines(plan: &TrainingPlan) -> Vec<(&'static str, String)> {
     for (name, member) in [("executions", "cases"), ("calls", "llm_calls")] {
         lines.extend(plan.estimate.get(member).map(|range| (name, estimate(range))));
     }
+    lines.extend(plan.estimate.get("tokens").map(|tokens| ("tokens", format!("about {}", text(tokens)))));
+    lines.extend(plan.estimate.get("cost_usd").map(|cost| ("cost", cost_text(cost))));
+    let seconds = plan.estimate.get("seconds").and_then(Value::as_f64);
+    lines.extend(seconds.and_then(span).map(|time| ("time", format!("about {time}"))));
     for pin in plan.pins.as_array().into_iter().flatten() {
         let member = |name: &str| pin.get(name).map(text).unwrap_or_default();
         lines.push(("pin", format!("{} version {}", member("workflow"), member("version"))));
     }
     lines
+}
+
+/// Null: a model has no known price.
+fn cost_text(cost: &Value) -> String {
+    let unknown = "not known: a model of it has no known price".to_owned();
+    cost.as_f64().map_or(unknown, |cost| format!("about {}", dollars(cost)))
 }
 
 /// A number, or the range `{min, expected, max}`.
@@ -86,7 +97,8 @@ mod tests {
     fn a_plan_has_a_line_for_each_matter() {
         let plan: TrainingPlan = serde_json::from_value(json!({
             "kind": "training", "version": 3, "trainable_prompts": ["answer", "tone"],
-            "estimate": {"cases": {"min": 12, "expected": 480, "max": null}, "llm_calls": {"min": 12, "expected": 900, "max": 1000}},
+            "estimate": {"cases": {"min": 12, "expected": 480, "max": null}, "llm_calls": {"min": 12, "expected": 900, "max": 1000},
+                "tokens": 250000, "cost_usd": 0.125, "seconds": 450.0},
             "splits": {"train": [0, 1], "val": [2], "test": [], "test_estimate": "kfold"},
             "pins": [{"workflow": "escalate", "asked": null, "version": 4, "version_id": "v"}],
             "optimizer": {"name": "gepa", "epochs": 3}, "warnings": []
@@ -104,6 +116,9 @@ mod tests {
                 "optimizer: gepa, 3 epochs",
                 "executions: about 480 (at least 12)",
                 "calls: about 900 (12 to 1000)",
+                "tokens: about 250000",
+                "cost: about $0.13",
+                "time: about 7m30s",
                 "pin: escalate version 4",
             ]
         );
@@ -114,5 +129,7 @@ mod tests {
         assert_eq!(estimate(&json!(20)), "20");
         assert_eq!(estimate(&json!({"min": 20, "expected": 20, "max": 20})), "20");
         assert_eq!(estimate(&json!("many")), "many");
+        assert_eq!(cost_text(&json!(0.0)), "about $0.00");
+        assert_eq!(cost_text(&Value::Null), "not known: a model of it has no known price");
     }
 }

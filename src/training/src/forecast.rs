@@ -1,0 +1,309 @@
+//! What the calls of a run use before they are made: tokens by their texts, dollars by known prices, seconds by assumed ones. Pure.
+
+use std::collections::BTreeSet;
+
+use models::Price;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::calls::{PricedModel, RunPrices};
+use crate::estimate::CallRange;
+use crate::node_texts::{NodeTexts, RESERVED};
+use crate::numbers::float;
+
+/// Bytes of a token.
+const TOKEN: u64 = 4;
+/// Tokens that an answer of a task has if its limit is not lower, an answer of a judge, and one about a proposal.
+const ANSWERS: [u64; 3] = [256, 128, 512];
+/// Bytes of the instructions of a judge, and of what is read for a proposal beside the prompt: cases with their outputs and verdicts.
+const INSTRUCTIONS: [u64; 2] = [1_000, 8_000];
+/// Seconds of a call: probably, and at least.
+const SECONDS: [f64; 2] = [2.0, 0.05];
+/// Seconds of a call of a practice model without a pace.
+const PRACTICE_SECONDS: f64 = 0.01;
+
+/// How much a run will cost, before the first call.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Executions of cases.
+    pub cases: CallRange,
+    /// Requests to models of all roles.
+    pub llm_calls: CallRange,
+    /// Tokens that models will probably read and write.
+    pub tokens: u64,
+    /// US dollars that they will probably cost; `None` if the price of a model is not known.
+    pub cost_usd: Option<f64>,
+    /// Seconds that the run will probably be active: its calls, each of an assumed time, so many at the same time as it may have.
+    pub seconds: f64,
+}
+
+/// The models of a run beside those of its graph.
+#[derive(Debug, Clone, Copy)]
+pub struct AskedModels<'a> {
+    /// The evaluators of the request.
+    pub evaluators: &'a Value,
+    /// What judges where an evaluator names no model, as fields of a node.
+    pub judge: &'a Map<String, Value>,
+    /// What proposes, as fields of a node.
+    pub optimizer: &'a Map<String, Value>,
+}
+
+/// Calls for cases, for verdicts and for proposals.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CallsByRole {
+    pub(crate) task: u64,
+    pub(crate) judge: u64,
+    pub(crate) optimizer: u64,
+}
+
+/// The least that a number of calls uses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Least {
+    pub(crate) tokens: u64,
+    /// `None`: the price of a model is not known.
+    pub(crate) dollars: Option<f64>,
+    pub(crate) seconds: f64,
+}
+
+/// What is known of the texts of a run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    /// The nodes that ask a model.
+    pub(crate) nodes: NodeTexts,
+    /// Bytes of what a case brings, on average.
+    pub(crate) case_bytes: u64,
+    /// Bytes of the config of an evaluator that asks a model, on average.
+    pub(crate) evaluator_bytes: u64,
+    /// Bytes of a prompt that is trained, on average.
+    pub(crate) prompt_bytes: u64,
+    /// Calls at the same time.
+    pub(crate) concurrency: usize,
+}
+
+/// A call of one role.
+#[derive(Debug, Clone, Copy, Default)]
+struct RoleCall {
+    input: u64,
+    output: u64,
+    /// Tokens that it reads at least.
+    least: u64,
+    /// Tokens that it reserves for the answer.
+    reserved: u64,
+    /// Probably, and at least.
+    seconds: [f64; 2],
+    /// The mean and the lowest one for a million tokens: read, and written.
+    prices: Option<[[f64; 2]; 2]>,
+}
+
+/// What the calls of a run use.
+#[derive(Debug)]
+pub(crate) struct Forecast {
+    roles: [RoleCall; 3],
+    concurrency: f64,
+}
+
+impl Forecast {
+    /// `models`: of cases, of verdicts and of proposals.
+    pub(crate) fn of(known: &Known, models: [&BTreeSet<PricedModel>; 3], prices: &RunPrices) -> Self {
+        let [task_answer, judge_answer, optimizer_answer] = ANSWERS;
+        let [judging, proposing] = INSTRUCTIONS;
+        let [of_tasks, of_judges, of_optimizer] = models;
+        let nodes = &known.nodes;
+        let prompt = known.prompt_bytes;
+        let call = |(input, least): (u64, u64), (output, reserved): (u64, u64), models| RoleCall {
+            input: tokens(input),
+            least: tokens(least),
+            output,
+            reserved,
+            seconds: seconds_of(models),
+            prices: prices_of(models, prices),
+        };
+        let roles = [
+            call(
+                (nodes.mean(nodes.bytes) + known.case_bytes, nodes.mean(nodes.least)),
+                (nodes.answer(task_answer), nodes.least_limit.unwrap_or(RESERVED)),
+                of_tasks,
+            ),
+            call(
+                (judging + known.evaluator_bytes + known.case_bytes, 0),
+                (judge_answer, RESERVED),
+                of_judges,
+            ),
+            call((proposing + prompt, prompt), (optimizer_answer, RESERVED), of_optimizer),
+        ];
+        Self { roles, concurrency: float(known.concurrency.max(1)) }
+    }
+
+    pub(crate) fn estimate(&self, cases: CallRange, llm_calls: CallRange, calls: CallsByRole) -> Estimate {
+        let each = || self.each(calls);
+        let tokens = each().map(|(calls, call)| calls.saturating_mul(call.input.saturating_add(call.output)));
+        let dollars = each().map(|(calls, call)| {
+            let [[input, _], [output, _]] = call.prices?;
+            Some(number(calls) * (number(call.input) * input + number(call.output) * output) / 1e6)
+        });
+        let [seconds, _] = self.seconds(calls);
+        Estimate {
+            cases,
+            llm_calls,
+            tokens: tokens.fold(0, u64::saturating_add),
+            cost_usd: dollars.sum::<Option<f64>>().map(models::rounded),
+            seconds: (seconds * 100.0).round() / 100.0,
+        }
+    }
+
+    /// Every call reads its texts and writes a token, and the last one reserves its answer. `kept`: thousandths of the budget that these
+    /// calls may not use.
+    pub(crate) fn least(&self, calls: CallsByRole, kept: u64) -> Least {
+        let each = || self.each(calls);
+        let used = each().map(|(calls, call)| calls.saturating_mul(call.least.saturating_add(1)));
+        let used = used.fold(0, u64::saturating_add);
+        let reserved = each().map(|(_, call)| call.reserved).min().unwrap_or_default();
+        let dollars = each().map(|(calls, call)| {
+            let [[_, input], [_, output]] = call.prices?;
+            Some((number(calls) * (number(call.least) * input + output), number(call.reserved) * output))
+        });
+        let dollars = dollars.collect::<Option<Vec<_>>>().map(|dollars| {
+            let used: f64 = dollars.iter().map(|(used, _)| used).sum();
+            let reserved = dollars.iter().map(|(_, reserved)| *reserved).reduce(f64::min);
+            (used + reserved.unwrap_or_default()) / 1e6
+        });
+        let usable = 1_000_u64.saturating_sub(kept).max(1);
+        let part = number(usable) / 1e3;
+        let [_, seconds] = self.seconds(calls);
+        Least {
+            tokens: used.saturating_add(reserved).saturating_mul(1_000).div_ceil(usable),
+            dollars: dollars.map(|dollars| dollars / part),
+            seconds: seconds / part,
+        }
+    }
+
+    /// Probably, and at least.
+    fn seconds(&self, calls: CallsByRole) -> [f64; 2] {
+        let mut sums = [0.0, 0.0];
+        for (calls, call) in self.each(calls) {
+            for (sum, seconds) in sums.iter_mut().zip(call.seconds) {
+                *sum += number(calls) * seconds / self.concurrency;
+            }
+        }
+        sums
+    }
+
+    /// The roles that have calls.
+    fn each(&self, calls: CallsByRole) -> impl Iterator<Item = (u64, &RoleCall)> {
+        let calls = [calls.task, calls.judge, calls.optimizer];
+        calls.into_iter().zip(&self.roles).filter(|(calls, _)| *calls > 0)
+    }
+}
+
+fn seconds_of(models: &BTreeSet<PricedModel>) -> [f64; 2] {
+    let times = models.iter().map(|(model, _)| seconds_of_model(model));
+    let (count, sum, least) = times
+        .fold((0.0, 0.0, f64::INFINITY), |(count, sum, least), [probably, at_least]| {
+            (count + 1.0, sum + probably, at_least.min(least))
+        });
+    if count > 0.0 { [sum / count, least] } else { SECONDS }
+}
+
+fn seconds_of_model(model: &str) -> [f64; 2] {
+    let Some(skill) = model.strip_prefix("practice/") else { return SECONDS };
+    let pace = skill.split_once('@').and_then(|(_, pace)| pace.strip_suffix("ms")?.parse::<u32>().ok());
+    let pace = pace.map_or(0.0, |millis| f64::from(millis) / 1e3);
+    [pace.max(PRACTICE_SECONDS), pace]
+}
+
+/// `None` if one of them is not known, or there is no model.
+fn prices_of(models: &BTreeSet<PricedModel>, prices: &RunPrices) -> Option<[[f64; 2]; 2]> {
+    let found = models.iter().map(|(model, base_url)| prices.find(model, base_url.as_deref()));
+    let found: Vec<Price> = found.collect::<Option<_>>()?;
+    let of = |price: fn(&Price) -> f64| {
+        let lowest = found.iter().map(price).reduce(f64::min)?;
+        Some([found.iter().map(price).sum::<f64>() / float(found.len()), lowest])
+    };
+    Some([of(|price| price.input)?, of(|price| price.output)?])
+}
+
+fn tokens(bytes: u64) -> u64 {
+    bytes.div_ceil(TOKEN)
+}
+
+fn number(count: u64) -> f64 {
+    usize::try_from(count).map_or(f64::MAX, float)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn known(node: Value) -> Known {
+        let config =
+            json!({"prompts": {"style": {"text": "y".repeat(400)}, "sty": {"text": "z".repeat(9_000)}}});
+        let mut nodes = NodeTexts::default();
+        nodes.add(&json!({"nodes": [node, {"type": "template"}]}), config.as_object().unwrap());
+        Known { nodes, case_bytes: 40, evaluator_bytes: 0, prompt_bytes: 400, concurrency: 4 }
+    }
+
+    fn forecast(model: &str, node: Value) -> Forecast {
+        let models: BTreeSet<PricedModel> = [(model.to_owned(), None)].into();
+        Forecast::of(&known(node), [&models; 3], &RunPrices::default())
+    }
+
+    fn node() -> Value {
+        let system = format!("{{{{ config.prompts.style.text }}}}{}", "x".repeat(360));
+        json!({"type": "llm", "model": "openai/m", "system": system, "max_tokens": 10})
+    }
+
+    fn tasks(task: u64) -> CallsByRole {
+        CallsByRole { task, ..CallsByRole::default() }
+    }
+
+    fn estimate(forecast: &Forecast, calls: CallsByRole) -> Estimate {
+        forecast.estimate(CallRange::exactly(1), CallRange::exactly(1), calls)
+    }
+
+    #[test]
+    fn estimates_count_texts_prices_and_assumed_times() {
+        let found = estimate(&forecast("openai/gpt-4.1-mini", node()), tasks(1_000));
+        // 360 bytes, a prompt of 400 and a case of 40; an answer of at most 10 tokens.
+        assert_eq!(found.tokens, 210_000);
+        assert_eq!(found.cost_usd, Some(models::rounded(200_000.0 * 0.4e-6 + 10_000.0 * 1.6e-6)));
+        assert!((found.seconds - 500.0).abs() < 1e-9, "2 s each, four at the same time: {found:?}");
+        let all = CallsByRole { task: 1, judge: 1, optimizer: 1 };
+        let found = estimate(&forecast("openai/gpt-4.1-mini", node()), all);
+        assert_eq!(found.tokens, 210 + (1_040 / 4 + 128) + (8_400 / 4 + 512));
+    }
+
+    #[test]
+    fn an_estimate_without_a_price_has_no_cost_unless_nothing_is_called() {
+        let forecast = forecast("openai/own", node());
+        assert_eq!(estimate(&forecast, tasks(1)).cost_usd, None);
+        assert_eq!(forecast.least(tasks(1), 0).dollars, None);
+        let none = estimate(&forecast, tasks(0));
+        assert_eq!((none.tokens, none.cost_usd, none.seconds), (0, Some(0.0), 0.0));
+    }
+
+    #[test]
+    fn an_estimate_of_practice_models_is_free_and_knows_their_pace() {
+        let found = estimate(&forecast("practice/classify@200ms", node()), tasks(40));
+        assert_eq!((found.cost_usd, found.seconds), (Some(0.0), 2.0));
+        let least = forecast("practice/classify", node()).least(tasks(40), 0);
+        assert_eq!((least.dollars, least.seconds), (Some(0.0), 0.0));
+    }
+
+    #[test]
+    fn the_least_of_an_estimate_is_the_texts_that_are_always_sent() {
+        let sure = forecast("openai/gpt-4.1-mini", node());
+        // 760 bytes and a token for each of ten calls, and the reserved answer.
+        let least = sure.least(tasks(10), 0);
+        assert_eq!(least.tokens, 10 * 191 + 10);
+        let dollars = (10.0 * (190.0 * 0.4 + 1.6) + 10.0 * 1.6) / 1e6;
+        assert!((least.dollars.unwrap() - dollars).abs() < 1e-12, "{least:?}");
+        assert!((least.seconds - 10.0 * 0.05 / 4.0).abs() < 1e-12, "{least:?}");
+        // A half of the budget is kept.
+        assert_eq!(sure.least(tasks(10), 500).tokens, 2 * least.tokens);
+        let unsure =
+            json!({"type": "llm", "model": "openai/m", "user": "{% if inputs.n %}Sort it.{% endif %}"});
+        assert_eq!(forecast("openai/gpt-4.1-mini", unsure).least(tasks(10), 0).tokens, 10 + RESERVED);
+    }
+}
