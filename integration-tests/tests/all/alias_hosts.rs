@@ -128,7 +128,7 @@ async fn the_host_alone_says_whether_a_request_is_for_an_alias() {
 async fn the_central_host_has_no_path_of_an_alias() {
     let t = TestService::start().await;
     for path in ["/__service/config", "/__service/client.js", "/__service/workflows/x/runs"] {
-        assert_eq!(t.get(path).await.refusal(), "404 route.not_found", "{path}");
+        assert_eq!(t.get(path).await.refusal(), "404 request.not_found", "{path}");
     }
 }
 

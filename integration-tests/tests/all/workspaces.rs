@@ -37,6 +37,15 @@ async fn a_workspace_is_made_once_shown_and_renamed() {
     }
     let renamed = root.json("PATCH", &by_id, &json!({"name": "Help desk"})).await.value();
     assert_eq!((&renamed["slug"], &renamed["name"]), (&json!("support"), &json!("Help desk")));
+    assert_eq!(renamed["training_calls"], "keep");
+    for setting in ["drop", "drop", "keep"] {
+        let changed = root.json("PATCH", &by_id, &json!({"training_calls": setting})).await.value();
+        assert_eq!((&changed["training_calls"], &changed["name"]), (&json!(setting), &json!("Help desk")));
+    }
+    let told = root.get("/api/admin/audit?action=workspace.training_calls_set").await.value();
+    let reasons: Vec<&Value> =
+        told["data"].as_array().unwrap().iter().map(|entry| &entry["reason"]).collect();
+    assert_eq!(reasons, ["keep", "drop"], "what stays as it is is no change");
     assert_eq!(root.get(&format!("{ALL}/gone")).await.refusal(), "404 workspace.not_found");
     let near = root.get(&format!("{ALL}/defualt")).await;
     assert_eq!(near.refusal(), "404 workspace.not_found");
@@ -72,10 +81,17 @@ async fn bad_requests_are_told_what_is_wrong() {
     }
     assert_eq!(slugs(&root).await, ["default"]);
     assert_eq!(root.get(&format!("{ALL}?cursor=x")).await.refusal(), "422 request.invalid");
-    assert_eq!(
-        root.json("PATCH", "/api/workspaces/default", &json!({})).await.refusal(),
-        "422 request.invalid"
-    );
+    for (body, problem) in [
+        (json!({}), " required"),
+        (json!({"training_calls": "forget"}), "/training_calls type"),
+        (json!({"name": ""}), "/name length"),
+    ] {
+        let refused = root.json("PATCH", "/api/workspaces/default", &body).await;
+        assert_eq!(
+            (refused.refusal().as_str(), refused.problems().join(", ").as_str()),
+            ("422 request.invalid", problem)
+        );
+    }
 }
 
 #[tokio::test]

@@ -44,6 +44,13 @@ async fn a_workspace_gets_members_who_change_and_go() {
     let listed = terminal.does(&["--output", "json", "workspace", "list"]).await;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!((&listed[0]["slug"], &listed[0]["name"]), (&json!("support"), &json!("Help desk")));
+    let set = terminal.does(&["workspace", "set", "support", "--training-calls", "drop"]).await;
+    assert_eq!(
+        set,
+        "Changed workspace support \"Help desk\". Replies of models are erased after the end of their training.\n"
+    );
+    let shown = terminal.does(&["workspace", "show", "support"]).await;
+    assert!(shown.ends_with("\nReplies of models are erased after the end of their training.\n"), "{shown}");
     let asked = terminal.run(&["workspace", "delete", "support"]).await;
     assert_eq!(asked.status, Some(2));
     assert!(asked.err.contains("--yes"), "{}", asked.err);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use integration_tests::{AnswerExt, TestService, until};
 use serde_json::json;
 
-use super::{Run, checkpoints_of, get, training, training_of, workflow};
+use super::{Run, checkpoints_of, evaluation, get, label, post, training, training_of, workflow};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -166,4 +166,46 @@ async fn a_paused_training_is_not_forgotten() {
     assert_eq!(run.record().await["status"], "paused");
     t.while_time_passes(run.controlled("resume")).await;
     assert_eq!(t.while_time_passes(run.becomes("succeeded")).await["outcome"], "improved");
+}
+
+/// Answers that are still there.
+async fn replies(t: &TestService) -> String {
+    t.scalar("SELECT count(reply) FROM training_calls").await
+}
+
+#[tokio::test]
+async fn replies_are_erased_after_the_end_where_the_workspace_drops_them() {
+    let t = TestService::start().await;
+    let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await.id);
+    let asked = evaluation(4, json!({"cache": "workflow"}));
+    let first = Run::start(&client, &workflow, &asked).await;
+    let scored = first.becomes("succeeded").await;
+    assert_eq!(scored["usage"]["llm_calls"], 4);
+    let cached = Run::start(&client, &workflow, &asked).await;
+    assert_eq!(cached.becomes("succeeded").await["usage"]["cached_calls"], 4);
+    assert_eq!(replies(&t).await, "8", "they are kept");
+    let drop = json!({"training_calls": "drop"}).to_string();
+    let json = [("content-type", "application/json")];
+    let changed = client.send("PATCH", "/api/workspaces/default", &json, drop).await.unwrap();
+    assert_eq!((changed.status, &changed.value()["training_calls"]), (200, &json!("drop")));
+    // The end of a training erases its own, and those of the earlier ones.
+    let trained = Run::start(&client, &workflow, &training(json!({"epochs": 1}))).await;
+    assert_eq!(trained.becomes("succeeded").await["outcome"], "improved");
+    until("no reply", async || replies(&t).await == "0").await;
+    let left =
+        "SELECT count(*) > 8 AND bool_and(length(key) = 32) AND sum(output_tokens) > 0 FROM training_calls";
+    assert_eq!(t.scalar(left).await, "true");
+    // Scores, usage, outputs and traces stay.
+    assert_eq!(first.record().await, scored);
+    for run in [&first, &trained] {
+        assert_eq!(get(&client, &format!("{}/report", run.path)).await.status, 200);
+    }
+    let again = post(&client, &format!("{}/rescore", first.path), &json!({"evaluators": label()})).await;
+    let again = Run::of(&client, &workflow, again.value()["id"].as_str().unwrap());
+    let judged = again.becomes("succeeded").await;
+    assert_eq!((&judged["best_score"], &judged["usage"]["llm_calls"]), (&scored["best_score"], &json!(0)));
+    // There is no answer to use again.
+    let asked = Run::start(&client, &workflow, &asked).await;
+    let used = asked.becomes("succeeded").await["usage"].clone();
+    assert_eq!((&used["llm_calls"], &used["cached_calls"]), (&json!(4), &json!(0)));
 }

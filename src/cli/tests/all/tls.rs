@@ -44,7 +44,7 @@ fn a_service_speaks_tls_with_a_certificate_of_dev_tls() {
     for host in ["localhost", "127.0.0.1"] {
         let url = format!("https://{host}:{port}");
         let trusted = [("SSL_CERT_FILE", authority.as_str())];
-        let asked = callboard(&folder, &["--url", &url, "workflow", "list"], &trusted).output().unwrap();
+        let asked = callboard(&folder, &["--api-url", &url, "workflow", "list"], &trusted).output().unwrap();
         assert!(asked.status.success(), "{host}: {}", text(&asked.stderr));
     }
     // One that does not is not.
@@ -52,7 +52,7 @@ fn a_service_speaks_tls_with_a_certificate_of_dev_tls() {
     let nowhere = folder.path().join("none.pem");
     std::fs::write(&nowhere, "").unwrap();
     let trusted = [("SSL_CERT_FILE", nowhere.to_str().unwrap())];
-    let asked = callboard(&folder, &["--url", &url, "workflow", "list"], &trusted).output().unwrap();
+    let asked = callboard(&folder, &["--api-url", &url, "workflow", "list"], &trusted).output().unwrap();
     assert_eq!(asked.status.code(), Some(4), "{}", text(&asked.stdout));
 
     // A request without TLS is answered; bytes of neither close the connection.

@@ -99,7 +99,7 @@ fn told(dir: &Path, names: &[String]) -> String {
          \n\
          Clients must trust {authority}:\n\
          \x20 curl       curl --cacert {authority} https://localhost:8000/healthz\n\
-         \x20 callboard  SSL_CERT_FILE={authority} callboard --url https://localhost:8000 whoami\n\
+         \x20 callboard  SSL_CERT_FILE={authority} callboard --api-url https://localhost:8000 whoami\n\
          \x20 Chromium   certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n callboard-dev -i {authority}\n\
          \x20 Firefox    Settings, Privacy & Security, View Certificates, Authorities, Import\n\
          \x20 macOS      security add-trusted-cert -r trustRoot -k ~/Library/Keychains/login.keychain-db {authority}\n\
