@@ -117,20 +117,23 @@ async fn names_below_localhost_are_not_ours() {
     let port = t.address().port();
     for host in ["evil.apps.localhost", "apps.localhost", "evil.localhost", "desk.example.org", "10.0.0.1"] {
         let (host, origin) = (format!("{host}:{port}"), format!("http://{host}:{port}"));
+        // Below the domain of apps nothing of the central host answers (`alias_hosts.rs`).
+        let is_alias = host.contains("apps.localhost");
         let headers = [JSON, ("host", host.as_str()), ("origin", origin.as_str())];
-        let made = t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await;
-        assert_eq!(made.refusal(), "403 auth.host_mismatch", "{host}");
-        let listed = t.send("GET", "/api/workflows", &headers[..2], "").await;
-        assert_eq!(listed.refusal(), "403 auth.host_mismatch", "{host}");
+        if !is_alias {
+            let made = t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await;
+            assert_eq!(made.refusal(), "403 auth.host_mismatch", "{host}");
+            let listed = t.send("GET", "/api/workflows", &headers[..2], "").await;
+            assert_eq!(listed.refusal(), "403 auth.host_mismatch", "{host}");
+            // Chat and sign-in have access modes of their own, and know our pages by the same rule.
+            let asked = t.send("POST", START, &headers, r#"{"email":"a@b.org"}"#).await;
+            assert_eq!(asked.refusal(), "403 auth.origin_mismatch", "{host}");
+        }
         // A page there, for a service that it knows under its own name.
         let own = format!("localhost:{port}");
         let headers = [JSON, ("host", own.as_str()), ("origin", origin.as_str())];
         let made = t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await;
         assert_eq!(made.refusal(), "403 auth.origin_mismatch", "{host}");
-        // Chat and sign-in have access modes of their own, and know our pages by the same rule.
-        let headers = [JSON, ("host", host.as_str()), ("origin", origin.as_str())];
-        let asked = t.send("POST", START, &headers, r#"{"email":"a@b.org"}"#).await;
-        assert_eq!(asked.refusal(), "403 auth.origin_mismatch", "{host}");
     }
     t.assert_no_rows("workflows").await;
 
