@@ -114,17 +114,15 @@ impl Trainings {
         version: Option<Arc<LoadedVersion>>,
         gate: &RolloutGate,
     ) -> Result<(), Refused> {
-        let mut dataset = json!({"id": gate.dataset});
-        if let Some(number) = gate.dataset_version {
-            dataset["version"] = json!(number);
-        }
-        let mut request = json!({"dataset": dataset, "evaluators": gate.evaluators});
-        if let Some(most) = gate.max_cases {
-            request["max_cases"] = json!(most);
-        }
-        if let Some(budget) = &gate.budget {
-            request["budget"] = json!(budget);
-        }
+        let mut dataset = Map::from_iter([("id".to_owned(), json!(gate.dataset))]);
+        dataset.extend(gate.dataset_version.map(|number| ("version".to_owned(), json!(number))));
+        let mut request = Map::from_iter([
+            ("dataset".to_owned(), Value::Object(dataset)),
+            ("evaluators".to_owned(), json!(gate.evaluators)),
+        ]);
+        request.extend(gate.max_cases.map(|most| ("max_cases".to_owned(), json!(most))));
+        request.extend(gate.budget.as_ref().map(|budget| ("budget".to_owned(), json!(budget))));
+        let request = Value::Object(request);
         match version {
             Some(version) => {
                 let number = version.number.unwrap_or_default();

@@ -7,7 +7,7 @@ use diesel::sql_types::{
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use ring::digest::{SHA256, digest};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use wire::{GateStatus, RolloutGate, VersionGate};
 
@@ -107,16 +107,15 @@ impl NewEvaluation<'_> {
 
 /// The object `evaluation` for a version of a dataset, and the SHA-256 of what decides its score.
 fn evaluation(gate: &RolloutGate, dataset: Uuid, number: i32) -> (String, Vec<u8>) {
-    let mut request =
-        json!({"dataset": {"id": dataset.to_string(), "version": number}, "evaluators": gate.evaluators});
-    if let Some(most) = gate.max_cases {
-        request["max_cases"] = json!(most);
-    }
-    let key = digest(&SHA256, request.to_string().as_bytes()).as_ref().to_vec();
-    if let Some(budget) = &gate.budget {
-        request["budget"] = Value::Object(budget.clone());
-    }
-    (request.to_string(), key)
+    let mut request = Map::from_iter([
+        ("dataset".to_owned(), json!({"id": dataset.to_string(), "version": number})),
+        ("evaluators".to_owned(), json!(gate.evaluators)),
+    ]);
+    request.extend(gate.max_cases.map(|most| ("max_cases".to_owned(), json!(most))));
+    let text = |request: &Map<String, Value>| json!(request).to_string();
+    let key = digest(&SHA256, text(&request).as_bytes()).as_ref().to_vec();
+    request.extend(gate.budget.clone().map(|budget| ("budget".to_owned(), Value::Object(budget))));
+    (text(&request), key)
 }
 
 impl Changes {

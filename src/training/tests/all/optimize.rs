@@ -251,6 +251,18 @@ async fn gepa_learns_with_a_part_of_the_scoring_cases() {
 }
 
 #[tokio::test]
+async fn a_request_of_gepa_also_shows_earlier_failing_cases_of_its_candidate() {
+    let world = world(60, &WORDS, json!({"name": "gepa", "minibatch_size": 2, "epochs": 1}), shared);
+    let lab = world.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
+    world.search(&lab).await.unwrap();
+    let shown: Vec<usize> = lab.asked.lock().iter().map(|text| text.matches("Feedback:").count()).collect();
+    assert_eq!(shown[..4], [2, 4, 6, 6], "{shown:?}");
+    let trained: Vec<_> =
+        lab.executed.lock().iter().filter(|(_, _, phase, _)| *phase == "train").cloned().collect();
+    assert_eq!(trained.len(), 36, "each case for training is executed once");
+}
+
+#[tokio::test]
 async fn gepa_compares_on_more_cases_while_nothing_succeeds_and_returns_the_seed() {
     let world = world(60, &["Answer", "worda"], json!({"name": "gepa", "epochs": 4}), shared);
     let lab = world.lab(Reflector::Forgets, usize::MAX, Stop::Budget);

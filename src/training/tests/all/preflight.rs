@@ -238,7 +238,7 @@ async fn each_limit_of_a_budget_that_pays_for_nothing_is_refused_with_the_least_
     let refused = async |name: &str, limit: Value| {
         let training = json!({"dataset": {"cases": cases},
             "optimizer": {"name": "gepa", "minibatch_size": 6, "budget": {name: limit}}});
-        let given = given(&[node.clone()], training).await;
+        let given = given(std::slice::from_ref(&node), training).await;
         let optimizer = &given.request.optimizer;
         let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
         let trainable = given.start().trainable(&mut Vec::new(), &mut Vec::new());

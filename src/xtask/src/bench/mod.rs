@@ -192,14 +192,12 @@ pub(crate) enum Program {
     /// Measures what trainings find.
     #[command(hide = true)]
     MeasureTraining {
-        /// Calls of each training.
-        #[arg(value_delimiter = ',')]
-        budget: Vec<u64>,
+        /// Calls of each training; several numbers with commas.
+        budget: String,
         /// Worlds of each family.
         worlds: u64,
-        /// The families; all unless given.
-        #[arg(value_delimiter = ',')]
-        families: Vec<String>,
+        /// The families, with commas; all unless given.
+        families: Option<String>,
     },
     /// Kills a training again and again.
     #[command(hide = true)]
@@ -241,7 +239,9 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
         Program::MeasureSandbox { calls } => sandbox::run(target, calls),
         Program::MeasureStreams(sizes) => streams::run(target, sizes),
         Program::MeasureTraining { budget, worlds, families } => {
-            training::run(target, &budget, worlds, &families)
+            let budgets: Vec<u64> = budget.split(',').map(str::parse).collect::<Result<_, _>>()?;
+            let families = families.iter().flat_map(|families| families.split(',')).map(str::to_owned);
+            training::run(target, &budgets, worlds, &families.collect::<Vec<_>>())
         }
         Program::MeasureTrainingKills { kills, seed } => kills::run(target, kills, seed),
         Program::MeasureUpload { size } => upload::run(target, size),

@@ -108,10 +108,9 @@ mod tests {
         assert_eq!(problems(create(&body)), ["/slug format", "/name length", "/id unknown_field"]);
         assert_eq!(problems(create(&object(json!({"slug": ""})))), ["/slug format"]);
         assert_eq!(problems(create(&object(json!({})))), ["/slug required"]);
-        assert_eq!(
-            problems(update(&object(json!({"slug": "x"})))),
-            ["/name required", "/slug unknown_field"]
-        );
+        assert_eq!(problems(update(&object(json!({"slug": "x"})))), [" required", "/slug unknown_field"]);
+        let body = object(json!({"training_calls": "some"}));
+        assert_eq!(problems(update(&body)), ["/training_calls type"]);
         let body = object(json!({"email": "nobody", "role": "edtor"}));
         assert_eq!(problems(add_member(&body)), ["/email format", "/role choice"]);
         assert_eq!(problems(add_member(&object(json!({})))), ["/email required", "/role required"]);
