@@ -52,7 +52,7 @@ impl Store {
     /// [`StoreError`] when the database does not answer or refuses.
     pub async fn drop_old_events(&self, now: DateTime<Utc>) -> Result<Vec<NaiveDate>, StoreError> {
         let mut connection = self.connector().open(Session::Owner).await?;
-        // The end of the connection releases the lock.
+        // If this fails, the end of the connection releases the lock.
         let lock = "SELECT pg_try_advisory_lock(hashtext('callboard old events')) AS holds";
         let Holds { holds } = diesel::sql_query(lock).get_result(&mut connection).await?;
         let mut dropped = Vec::new();
@@ -86,6 +86,8 @@ impl Store {
             dropped.push(day);
         }
         forget_kept(&mut connection, now - EVENTS_KEPT).await?;
+        // The server notices the end of the connection later, and the next call must not find the lock held.
+        connection.batch_execute("SELECT pg_advisory_unlock(hashtext('callboard old events'))").await?;
         Ok(dropped)
     }
 
