@@ -113,29 +113,23 @@ fn record(counts: VersionCounts) -> CanaryRecord {
 
 /// What the verdict does, in words.
 fn end(verdict: CanaryVerdict, counts: CanaryCounts, live: i32) -> (AuditAction, CanaryEnd) {
-    let CanaryCounts { canary, live: of_live } = counts;
+    let (canary, of_live) = (record(counts.canary), record(counts.live));
+    let worse = |bad: &str, ours: Share, others: Share, p: f64| {
+        let (Share { part, of }, Share { part: other_part, of: other_of }) = (ours, others);
+        let reason = format!(
+            "{part} of {of} {bad}, of the live version {live} {other_part} of {other_of}; p = {p:.4}"
+        );
+        (AuditAction::WorkflowCanaryRolledBack, CanaryOutcome::RolledBack, reason)
+    };
     let (action, outcome, reason) = match verdict {
-        CanaryVerdict::NegativeFeedback { p } => (
-            AuditAction::WorkflowCanaryRolledBack,
-            CanaryOutcome::RolledBack,
-            format!(
-                "{} of {} ratings are negative, of the live version {live} {} of {}; p = {p:.4}",
-                canary.negative_ratings, canary.ratings, of_live.negative_ratings, of_live.ratings
-            ),
-        ),
-        CanaryVerdict::FailedTurns { p } => (
-            AuditAction::WorkflowCanaryRolledBack,
-            CanaryOutcome::RolledBack,
-            format!(
-                "{} of {} turns failed, of the live version {live} {} of {}; p = {p:.4}",
-                canary.failed_turns, canary.turns, of_live.failed_turns, of_live.turns
-            ),
-        ),
-        CanaryVerdict::Promote => (
-            AuditAction::WorkflowCanaryPromoted,
-            CanaryOutcome::Promoted,
-            format!("it is live after {} turns instead of version {live}", canary.turns),
-        ),
+        CanaryVerdict::NegativeFeedback { p } => {
+            worse("ratings are negative", canary.negative, of_live.negative, p)
+        }
+        CanaryVerdict::FailedTurns { p } => worse("turns failed", canary.failed, of_live.failed, p),
+        CanaryVerdict::Promote => {
+            let reason = format!("it is live after {} turns instead of version {live}", canary.failed.of);
+            (AuditAction::WorkflowCanaryPromoted, CanaryOutcome::Promoted, reason)
+        }
     };
     (action, CanaryEnd { outcome, reason: Some(reason), counts: Some(counts) })
 }

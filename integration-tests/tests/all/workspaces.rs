@@ -45,7 +45,7 @@ async fn a_workspace_is_made_once_shown_and_renamed() {
     let told = root.get("/api/admin/audit?action=workspace.training_calls_set").await.value();
     let reasons: Vec<&Value> =
         told["data"].as_array().unwrap().iter().map(|entry| &entry["reason"]).collect();
-    assert_eq!(reasons, ["keep", "drop"], "what stays as it is is no change");
+    assert_eq!(reasons, ["keep", "drop"], "a value that stays the same is not audited");
     assert_eq!(root.get(&format!("{ALL}/gone")).await.refusal(), "404 workspace.not_found");
     let near = root.get(&format!("{ALL}/defualt")).await;
     assert_eq!(near.refusal(), "404 workspace.not_found");

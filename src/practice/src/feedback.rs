@@ -27,11 +27,18 @@ pub(super) struct Item {
 pub(super) fn items(text: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     let mut current = Item::default();
+    // Whether a line without a label continues the case: a paragraph of its own is something else, such as what the answer must be like.
+    let mut continues = false;
     for line in text.lines() {
+        if line.trim().is_empty() {
+            continues = false;
+            continue;
+        }
         let bare = line.trim().trim_start_matches(['-', '*', '#', '>', ' ']);
         if let Some(item) = serde_json::from_str(bare).ok().and_then(|value| of_json(&value)) {
             items.push(std::mem::take(&mut current));
             items.push(item);
+            continues = false;
             continue;
         }
         let (label, rest) = match bare.split_once(':') {
@@ -53,9 +60,12 @@ pub(super) fn items(text: &str) -> Vec<Item> {
             current.got = plain(rest);
         } else if ADVICE.contains(&label) {
             advise(&mut current, rest);
-        } else if current != Item::default() || bare.to_lowercase().contains("expected") {
+        } else if continues || bare.to_lowercase().contains("expected") {
             advise(&mut current, bare);
+        } else {
+            continue;
         }
+        continues = true;
     }
     items.push(current);
     items.retain(|item| !item.expected.is_empty() || !item.advice.is_empty());
@@ -146,6 +156,8 @@ mod tests {
         let told = "Input: pay\nFeedback: expected \"billing\", got \"other\".";
         assert_eq!(items(told), [item("pay", "billing", "other")]);
         assert!(items("Improve the prompt.\nThank you.").is_empty());
+        let more = "Say why.\n\nThis was tried and rejected (worse):\nAnswer in French.";
+        assert_eq!(items(&format!("{told}\n\n{more}")), items(told), "feedback ends with its paragraph");
     }
 
     #[test]

@@ -211,7 +211,7 @@ fn seconds_of_model(model: &str) -> [f64; 2] {
     [pace.max(PRACTICE_SECONDS), pace]
 }
 
-/// `None` if one of them is not known, or there is no model.
+/// `None` without a model, or if the price of one is not known.
 fn prices_of(models: &BTreeSet<PricedModel>, prices: &RunPrices) -> Option<[[f64; 2]; 2]> {
     let found = models.iter().map(|(model, base_url)| prices.find(model, base_url.as_deref()));
     let found: Vec<Price> = found.collect::<Option<_>>()?;

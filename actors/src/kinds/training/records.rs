@@ -59,7 +59,7 @@ pub(super) fn record(
     let state = State::stored(training.state.as_deref());
     let output = run.output.as_deref().and_then(|output| stored_json(output).ok()).unwrap_or_default();
     let of_output = |name: &str| output.get(name).and_then(Value::as_str).map(str::to_owned);
-    // The mean of no case is no score.
+    // Without cases there is nothing to average.
     let has_cases = output.get("n_cases").and_then(Value::as_u64) != Some(0);
     let score = output.get("score").and_then(Value::as_f64).filter(|_| has_cases);
     let is_stored = decided.as_ref().is_some_and(|_| training.dataset_id != training.run_id);

@@ -22,7 +22,7 @@ use crate::error::Stop;
 use crate::finding::Findings;
 use fields::Fields;
 
-/// Reads the structure; the entries are in the order of the archive. They can be read only if there are no findings.
+/// Reads the structure; the entries are in the order of the archive. They may be read only if the structure has no findings.
 pub(crate) fn read(reader: &mut (impl Read + Seek), findings: &mut Findings) -> Result<Vec<Entry>, Stop> {
     let length = reader.seek(SeekFrom::End(0))?;
     let searched = length.min(u64::try_from(end::SEARCHED_BYTES).unwrap_or(u64::MAX));

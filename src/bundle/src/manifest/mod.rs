@@ -46,7 +46,7 @@ pub(crate) fn is_readable(size: u64, findings: &mut Findings) -> bool {
     size <= MAX_BYTES
 }
 
-/// Reads a manifest; returns it if there are no findings.
+/// Reads a manifest. Returns `None` if it has findings.
 pub(crate) fn read(bytes: &[u8], findings: &mut Findings) -> Option<Manifest> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         findings.line(Code::NotUtf8, MANIFEST, None, "The manifest has bytes that are not UTF-8.");

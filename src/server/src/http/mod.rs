@@ -71,7 +71,7 @@ pub(crate) fn application(
         // First: on an open service, a page of an app must not pass for one of ours.
         .service(alias::scope(&domain))
         .service(central())
-        // Only a target that is no path, such as the `*` of OPTIONS.
+        // For a target other than a path, such as the `*` of OPTIONS.
         .default_service(web::to(not_found))
 }
 

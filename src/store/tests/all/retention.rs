@@ -371,5 +371,5 @@ async fn replies_of_ended_trainings_are_erased_where_the_workspace_says_so() {
     let row = world.store.training_calls(kept, Uuid::nil(), 1).await.unwrap().remove(0);
     assert!(world.store.earlier_call(kept, running, &row.key).await.unwrap().is_some());
     let sql = "UPDATE workspaces SET training_calls = 'forget'";
-    assert!(world.database.execute(sql).await.is_err(), "there is no such setting");
+    assert!(world.database.execute(sql).await.is_err(), "the table refuses unknown settings");
 }

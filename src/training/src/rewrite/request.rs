@@ -169,18 +169,20 @@ fn cut(text: &str) -> String {
     format!("{} …", text.get(..end).unwrap_or_default())
 }
 
+/// A prompt for the tests of requests.
+#[cfg(test)]
+pub(super) const PROMPT: PromptText<'_> = PromptText {
+    name: "tone",
+    text: "Answer {{ inputs.name }}.",
+    role: None,
+    constraints: &[],
+    max_chars: 2_000,
+    frozen_spans: &[],
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const PROMPT: PromptText<'_> = PromptText {
-        name: "tone",
-        text: "Answer {{ inputs.name }}.",
-        role: None,
-        constraints: &[],
-        max_chars: 2_000,
-        frozen_spans: &[],
-    };
 
     fn record(number: usize, passed: bool) -> Record {
         let text = |what: &str| format!("{what} {number}");

@@ -30,7 +30,7 @@ pub struct Example {
     pub output: String,
 }
 
-/// The messages that ask for a new text of a prompt. `tried`: the best last; the worst ones are left out if there is no room.
+/// The messages that ask for a new text of a prompt. `tried`: the best last; the worst ones are left out if they do not fit.
 /// `guidance`: of the request's author.
 #[must_use]
 pub fn scored(
@@ -70,16 +70,8 @@ pub(super) fn shown(examples: &[Example]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::request::PROMPT;
     use super::*;
-
-    const PROMPT: PromptText<'_> = PromptText {
-        name: "tone",
-        text: "Answer {{ inputs.name }}.",
-        role: None,
-        constraints: &[],
-        max_chars: 2_000,
-        frozen_spans: &[],
-    };
 
     fn asked(tried: &[ScoredText]) -> String {
         let example = |input: &str, output: &str| Example { input: input.into(), output: output.into() };

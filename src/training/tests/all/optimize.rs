@@ -116,12 +116,7 @@ async fn cases_that_decide_are_never_told_to_the_optimizer_and_prompts_do_not_re
     assert_eq!((found.outcome, found.test.unwrap().best), (Outcome::Improved, 1.0));
     let is_training = |place: &usize| world.cases[*place].split() == Some("train");
     assert!(lab.recalled.lock().iter().all(is_training), "only results of training cases are read");
-    let asked = lab.asked.lock();
-    assert!(asked.iter().any(|text| text.contains("canary0x1")), "cases for training are told");
-    for case in world.cases.iter().filter(|case| case.split() != Some("train")) {
-        let canary = format!("canary{}x", case.index);
-        assert!(asked.iter().all(|text| !text.contains(&canary)), "{canary}");
-    }
+    world.assert_held_out(&lab);
     let tested = lab.executed.lock();
     let of_test: Vec<_> = tested.iter().filter(|(_, place, _, _)| place % 3 == 2).collect();
     assert!(of_test.iter().all(|(_, _, phase, _)| *phase == Phase::Test.as_str()), "read once, at the end");
@@ -140,18 +135,7 @@ async fn a_text_that_repeats_a_case_for_training_is_reported() {
 
 #[tokio::test]
 async fn a_budget_of_any_size_ends_with_a_result() {
-    let world = world(24, &WORDS, json!({}), shared);
-    let whole = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
-    world.search(&whole).await.unwrap();
-    let most = *whole.spent.lock();
-    for budget in 0..most {
-        let lab = world.lab(Reflector::Learns, budget, Stop::Budget);
-        let found = world.search(&lab).await.unwrap();
-        let kept =
-            lab.published.lock().iter().any(|line| line.contains(&format!(" of {} ", found.best.number)));
-        assert!(kept || found.best.number == 0, "{budget}: the returned prompts have a checkpoint");
-        assert!(found.outcome != Outcome::Improved || found.best.number != 0);
-    }
+    world(24, &WORDS, json!({}), shared).assert_ends_within(Reflector::Learns, 1).await;
 }
 
 #[tokio::test]
@@ -269,16 +253,7 @@ async fn gepa_compares_on_more_cases_while_nothing_succeeds_and_returns_the_seed
     let found = world.search(&lab).await.unwrap();
     assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0));
     assert!(lab.published.lock().iter().filter(|line| line.contains("rejected")).count() >= 8);
-    let whole = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
-    world.search(&whole).await.unwrap();
-    let most = *whole.spent.lock();
-    for budget in (0..most).step_by(3) {
-        let lab = world.lab(Reflector::Learns, budget, Stop::Budget);
-        let found = world.search(&lab).await.unwrap();
-        let kept =
-            lab.published.lock().iter().any(|line| line.contains(&format!(" of {} ", found.best.number)));
-        assert!(kept || found.best.number == 0, "{budget}: the returned prompts have a checkpoint");
-    }
+    world.assert_ends_within(Reflector::Learns, 3).await;
 }
 
 #[tokio::test]

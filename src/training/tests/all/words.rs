@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use training::evaluators::{Evaluator, Verdict, read_evaluators};
 use training::optimize::{
-    Candidate, Decision, Finding, JudgedRun, Lab, Phase, Problem, Question, Round, SearchEvent, Stop, search,
+    Candidate, Decision, Finding, JudgedRun, Lab, Outcome, Phase, Problem, Question, Round, SearchEvent,
+    Stop, StopReason, search,
 };
 use training::request::{Optimizer, read_training};
 use training::{Case, CaseRun, CaseStep, TrainablePrompt, trainable_prompts};
@@ -249,6 +250,35 @@ impl Trained {
             executed: Mutex::default(),
             recalled: Mutex::default(),
         }
+    }
+
+    /// Searches with each `step`th budget below that of a whole search: the returned prompts always have a checkpoint, and nothing is tried
+    /// after a cancel.
+    pub(crate) async fn assert_ends_within(&self, reflector: Reflector, step: usize) {
+        let whole = self.lab(reflector, usize::MAX, Stop::Budget);
+        self.search(&whole).await.unwrap();
+        let most = *whole.spent.lock();
+        for budget in (0..most).step_by(step) {
+            let lab = self.lab(reflector, budget, Stop::Budget);
+            let found = self.search(&lab).await.unwrap();
+            let of_best = format!(" of {} ", found.best.number);
+            let kept = lab.published.lock().iter().any(|line| line.contains(&of_best));
+            assert!(kept || found.best.number == 0, "{budget}: the returned prompts have a checkpoint");
+            assert!(found.outcome != Outcome::Improved || found.best.number != 0);
+            let lab = self.lab(reflector, budget, Stop::Cancelled);
+            assert_eq!(self.search(&lab).await.unwrap().stop_reason, StopReason::Cancelled, "{budget}");
+            assert_eq!(*lab.refused.lock(), 1, "nothing is tried after it");
+        }
+    }
+
+    /// The optimizer is told of cases for training, and of no others.
+    pub(crate) fn assert_held_out(&self, lab: &Words<'_>) {
+        let asked = lab.asked.lock();
+        let is_told = |split: &str| {
+            let mut cases = self.cases.iter().filter(|case| case.split() == Some(split));
+            cases.any(|case| asked.iter().any(|text| text.contains(&format!("canary{}x", case.index))))
+        };
+        assert_eq!(["train", "val", "test"].map(is_told), [true, false, false]);
     }
 
     pub(crate) async fn search<'a>(&'a self, lab: &Words<'a>) -> Result<Finding, Stop> {

@@ -59,7 +59,7 @@ struct Instances<'a> {
 impl Instances<'_> {
     fn start(&self, number: u64) -> Result<Server> {
         let data = self.folder.join(number.to_string());
-        let data = data.to_str().context("a path that is no text")?;
+        let data = data.to_str().context("a path that is not UTF-8")?;
         let variables = [("SERVICE_MODEL_BASE_URL", self.models.as_str()), ("SERVICE_DATA_DIR", data)];
         Ok(server::callboard_with(self.target, self.cluster, &variables)?.0)
     }

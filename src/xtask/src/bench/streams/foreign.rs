@@ -24,7 +24,7 @@ pub(super) async fn measure(target: &Path, turns: usize, seconds: u64) -> Result
     let cluster = Cluster::start_on_disk(binaries, &target.join("bench-postgres.log"))?;
     let (writer, _) = server::callboard(target, &cluster)?;
     let data = target.join(format!("bench-data-{}-2", std::process::id()));
-    let data = data.to_str().context("a path that is no text")?;
+    let data = data.to_str().context("a path that is not UTF-8")?;
     let (other, _) = server::callboard_with(target, &cluster, &[("SERVICE_DATA_DIR", data)])?;
     let made = post(&writer.address, "/api/workflows", r#"{"name":"Bench"}"#).await?;
     let workflow = made.get("id").and_then(Value::as_str).context("no workflow id")?;
