@@ -70,6 +70,10 @@ async fn an_alias_answers_every_path_and_method_with_the_same_page_and_the_same_
             assert_eq!(answer.whole().await.text(), page, "{asked}");
         }
     }
+    let answer = ask(&t, "OPTIONS", "*", &[alias]).await;
+    assert_eq!(answer.status, 404);
+    assert_headers(&answer, false, "OPTIONS *");
+    assert_eq!(answer.whole().await.text(), page);
     for method in ["HEAD", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"] {
         let answer = ask(&t, method, "/api/workflows", &[alias]).await;
         assert_eq!(answer.status, 404, "{method}");

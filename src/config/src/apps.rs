@@ -30,12 +30,6 @@ pub struct Apps {
     pub runs_per_day: Option<NonZeroU32>,
 }
 
-/// Whether a host is the domain or a name below it.
-pub(crate) fn contains(domain: &str, host: &str) -> bool {
-    let rest = host.trim_end_matches('.').strip_suffix(domain.trim_end_matches('.'));
-    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-}
-
 /// The upper bounds are the hard caps of the bundle checker.
 pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Apps, Refused> {
     let domain = reader.value("SERVICE_APPS_DOMAIN", address::domain);

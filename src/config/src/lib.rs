@@ -46,6 +46,7 @@ pub use variables::{Variable, variables};
 pub use vault::{Vault, VaultKey, VaultKeys};
 pub use warnings::warnings;
 
+use ::auth::host::RequestHost;
 use reader::{Reader, Refused};
 use secrecy::ExposeSecret;
 
@@ -122,7 +123,7 @@ impl Config {
             );
         }
         let public = self.http.public_base_url.as_ref().and_then(|base| base.url().host_str());
-        if public.is_some_and(|public| apps::contains(&self.apps.domain, public)) {
+        if public.and_then(RequestHost::parse).is_some_and(|public| public.is_within(&self.apps.domain)) {
             reader.refuse(
                 "SERVICE_APPS_DOMAIN",
                 "contains the host of SERVICE_PUBLIC_BASE_URL, so that the service itself would be an app",

@@ -246,8 +246,8 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         widget_script,
         tls: tls.clone(),
     });
-    let watching = tls.clone().map(|tls| tokio::task::spawn_local(tls.watch(Arc::clone(&clock))));
-    let (server, serving) = serve(config, &app, listener, tls)?;
+    let (server, serving) = serve(config, &app, listener, tls.clone())?;
+    let watching = tls.map(|tls| tokio::task::spawn_local(tls.watch(Arc::clone(&clock))));
     Ok(Running {
         watching,
         address,
@@ -326,6 +326,7 @@ pub fn sandbox(config: &config::Sandbox) -> Sandbox {
 /// [`StartError::Exposure`] and [`StartError::Listen`], as a start would say it.
 pub fn may_listen(config: &Config) -> Result<(), StartError> {
     exposure::allowed(config).map_err(StartError::Exposure)?;
+    config.http.tls.as_ref().map(Tls::load).transpose()?;
     Ok(listen(config).map(drop)?)
 }
 
@@ -373,7 +374,7 @@ impl Running {
     /// Scheme and address under which the service is asked on this machine.
     #[must_use]
     pub fn origin(&self) -> String {
-        let scheme = if self.watching.is_some() { "https" } else { "http" };
+        let scheme = if self.app.speaks_tls() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 

@@ -169,6 +169,11 @@ impl App {
         &self.inner.large_body_permits
     }
 
+    /// Whether the port speaks TLS.
+    pub(crate) fn speaks_tls(&self) -> bool {
+        self.tls().is_some()
+    }
+
     /// The certificate of the port; `None`: requests come without TLS.
     pub(super) fn tls(&self) -> Option<&Tls> {
         self.inner.parts.tls.as_ref()

@@ -13,6 +13,10 @@ use super::App;
 use super::guard::Anyone;
 use super::routes::Routes;
 
+/// The note of a certificate that could not be loaded again. Everybody may read it, so it has no path.
+const OUTDATED: &str =
+    "the changed certificate cannot be used; the log has the cause; the earlier one stays in use";
+
 /// How long writes may wait for the database.
 const WRITES_LATE: Duration = Duration::from_secs(5);
 
@@ -56,12 +60,8 @@ async fn ready(app: Anyone) -> HttpResponse {
         parts.into_iter().map(|(name, part)| (name.to_owned(), describe(part))).collect();
     // An earlier certificate is still good for requests.
     parts.extend(app.tls().map(|tls| {
-        let part = match tls.problem() {
-            Some(problem) => {
-                json!({"ready": true, "note": format!("{problem}; the earlier certificate stays in use")})
-            }
-            None => json!({"ready": true}),
-        };
+        let part =
+            if tls.is_outdated() { json!({"ready": true, "note": OUTDATED}) } else { json!({"ready": true}) };
         ("tls".to_owned(), part)
     }));
     let status = if ready { "ready" } else { "not_ready" };

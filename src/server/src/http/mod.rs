@@ -71,8 +71,15 @@ pub(crate) fn application(
         // First: on an open service, a page of an app must not pass for one of ours.
         .service(alias::scope(&domain))
         .service(central())
-        // For a target other than a path, such as the `*` of OPTIONS.
-        .default_service(web::to(not_found))
+        .default_service(web::to(without_path))
+}
+
+/// A target other than a path, such as the `*` of OPTIONS.
+async fn without_path(app: guard::Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
+    match alias::without_path(&app, &request) {
+        Some(answer) => Ok(answer),
+        None => not_found(request).await,
+    }
 }
 
 /// Everything that is not below the domain of apps.

@@ -23,14 +23,22 @@ pub(super) struct Connection {
     stream: Socket,
     framing: Framing,
     refused: bool,
-    /// The timer that runs while the socket accepts no bytes.
-    stalled: Option<Pin<Box<Sleep>>>,
+    writing: Stall,
+    /// TLS keeps written bytes until they are flushed.
+    flushing: Stall,
     sent: Sent,
 }
 
 impl Connection {
     pub(super) fn new(stream: Socket) -> Self {
-        Self { stream, framing: Framing::default(), refused: false, stalled: None, sent: Sent::default() }
+        Self {
+            stream,
+            framing: Framing::default(),
+            refused: false,
+            writing: Stall::default(),
+            flushing: Stall::default(),
+            sent: Sent::default(),
+        }
     }
 
     /// Fails if the client has vanished without closing the connection.
@@ -46,22 +54,37 @@ impl Connection {
     }
 
     /// The outcome of a write, unless the client has read nothing for too long.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a client reads in real time, whatever clock the service has"
-    )]
     fn written(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            self.stalled = None;
             self.sent.more(now());
-            return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(WRITE_STALL_LIMIT)));
-        ready!(stalled.as_mut().poll(context));
+        self.writing.limit(context, written)
+    }
+}
+
+/// The timer that runs while the socket accepts no bytes.
+#[derive(Default)]
+struct Stall {
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stall {
+    /// The outcome, unless it has been pending for too long.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a client reads in real time, whatever clock the service has"
+    )]
+    fn limit<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.timer = None;
+            return outcome;
+        }
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(WRITE_STALL_LIMIT)));
+        ready!(timer.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -114,18 +137,25 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        self.is_there()?;
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.flushing.limit(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.flushing.limit(context, shut)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
+
+    use crate::tls::Tls;
 
     use super::super::peer::UNACKNOWLEDGED_LIMIT;
     use super::*;
@@ -163,6 +193,47 @@ mod tests {
                 read = client.read(&mut piece) => assert!(read.unwrap() > 0),
             }
         }
+    }
+
+    /// Both ends of a TLS connection.
+    async fn tls_pair() -> (Connection, tokio_rustls::client::TlsStream<TcpStream>) {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let folder = tempfile::TempDir::new().unwrap();
+        let files = config::Tls { cert: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
+        std::fs::write(&files.cert, certificate.pem()).unwrap();
+        std::fs::write(&files.key, key.serialize_pem()).unwrap();
+        let tls = Tls::load(&files).unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let client = rustls::ClientConfig::builder_with_provider(provider);
+        let client = client.with_safe_default_protocol_versions().unwrap();
+        let client = client.with_root_certificates(roots).with_no_client_auth();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (client, accepted) =
+            tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
+        let (socket, client) = tokio::join!(
+            Socket::accept(accepted.unwrap().0, Some(&tls)),
+            connector.connect("localhost".try_into().unwrap(), client.unwrap())
+        );
+        (Connection::new(socket.unwrap()), client.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_is_disconnected_while_tls_still_has_bytes_for_it() {
+        let (mut connection, _client) = tls_pair().await;
+        // Until neither the socket nor the buffer of TLS takes more.
+        let bytes = vec![0; 64 << 20];
+        {
+            let mut writing = Box::pin(connection.write_all(&bytes));
+            assert!(futures_util::poll!(&mut writing).is_pending());
+        }
+        tokio::time::pause();
+        assert_eq!(connection.flush().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(connection.shutdown().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test(start_paused = true)]

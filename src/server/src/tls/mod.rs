@@ -71,9 +71,9 @@ impl Tls {
         &self.acceptor
     }
 
-    /// Why the files that lie there now are not in use; `None` if they are.
-    pub(crate) fn problem(&self) -> Option<String> {
-        self.current.state.read().problem.clone()
+    /// Whether the files were changed and cannot be used as they are now.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.current.state.read().problem.is_some()
     }
 
     /// Checks the files each minute, for as long as the task lives.
@@ -88,11 +88,15 @@ impl Tls {
 }
 
 impl Current {
-    /// Loads the files if one has changed. Files that cannot be used leave the certificate as it is.
+    /// Loads the files if one has changed, or could not be used before: a mode may have been mended, which changes no time. Files that cannot
+    /// be used leave the certificate as it is.
     fn reload(&self) {
         let changed = changed(&self.files);
-        if self.state.read().changed == changed {
-            return;
+        {
+            let state = self.state.read();
+            if state.changed == changed && state.problem.is_none() {
+                return;
+            }
         }
         let read = pair::read(&self.files);
         let mut state = self.state.write();
@@ -104,8 +108,11 @@ impl Current {
                 tracing::info!("loaded the changed TLS certificate");
             }
             Err(error) => {
-                tracing::error!(%error, "the changed TLS certificate cannot be used; the earlier one stays");
-                state.problem = Some(error.to_string());
+                let problem = Some(error.to_string());
+                if state.problem != problem {
+                    tracing::error!(%error, "the changed TLS certificate cannot be used; the earlier one stays");
+                    state.problem = problem;
+                }
             }
         }
     }

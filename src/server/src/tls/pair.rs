@@ -31,23 +31,24 @@ pub enum PairError {
 pub(super) fn read(files: &config::Tls) -> Result<CertifiedKey, PairError> {
     let chain = CertificateDer::pem_file_iter(&files.cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| PairError::Cert(told(&files.cert, &error)))?;
+        .map_err(|error| PairError::Cert(describe(&files.cert, &error)))?;
     if chain.is_empty() {
-        return Err(PairError::Cert(told(&files.cert, &PemError::NoItemsFound)));
+        return Err(PairError::Cert(describe(&files.cert, &PemError::NoItemsFound)));
     }
-    let key =
-        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| PairError::Key(told(&files.key, &error)))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|error| PairError::Key(describe(&files.key, &error)))?;
     CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| match error {
         rustls::Error::InconsistentKeys(_) => PairError::Mismatch,
         other => PairError::Unusable(other.to_string()),
     })
 }
 
-fn told(path: &Path, error: &PemError) -> String {
+fn describe(path: &Path, error: &PemError) -> String {
     let path = path.display();
     match error {
         PemError::Io(error) => format!("{path} cannot be read: {error}"),
-        PemError::NoItemsFound => format!("{path} has none in PEM"),
-        other => format!("{path} is not valid PEM: {other}"),
+        PemError::NoItemsFound => format!("{path} contains no PEM section of this kind"),
+        // The error's own text has the line, which may be a key.
+        _ => format!("{path} is not valid PEM"),
     }
 }

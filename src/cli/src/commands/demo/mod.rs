@@ -105,6 +105,8 @@ pub(crate) fn run(exit: bool, practice: bool) -> Result<(), Failure> {
 /// Everything embedded, apart from what a `serve` on this machine uses.
 fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config, Failure> {
     config.database.dsn = None;
+    // The demo asks itself under the address that it listens on, for which a certificate need not be.
+    config.http.tls = None;
     if source.get("SERVICE_DATA_DIR").is_none() {
         config.data.dir = config.data.dir.join(folder);
     }

@@ -53,9 +53,10 @@ fn bar(score: f64) -> String {
     (1..=10).map(|step| if is_full(&step) { '█' } else { '░' }).collect()
 }
 
-/// The number of the checkpoint with the highest score.
+/// The number of the first checkpoint with the highest score.
 fn best(result: &TrainingResult) -> Option<i64> {
-    let checkpoints = result.checkpoints.iter();
+    // `max_by` returns the last of equal ones.
+    let checkpoints = result.checkpoints.iter().rev();
     checkpoints.max_by(|one, other| one.score.total_cmp(&other.score)).map(|best| best.config_version)
 }
 

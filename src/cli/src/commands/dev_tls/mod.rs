@@ -45,12 +45,13 @@ pub(crate) fn run(asked: DevTls) -> Result<(), Failure> {
     let leaf = authority.sign(&names, now).map_err(|error| refused(&dir, &error))?;
     // A browser trusts the authority's file as it is, so a known one is not written again.
     if kept.is_none() {
-        files::write_secret(&dir.join(AUTHORITY_KEY), &format!("{domain}\n{}", authority.key()))?;
         files::write(&dir.join(AUTHORITY), authority.certificate())?;
+        // Last: a key that is there belongs to the certificate.
+        files::write_secret(&dir.join(AUTHORITY_KEY), &format!("{domain}\n{}", authority.key()))?;
     }
     files::write_secret(&dir.join(KEY), &leaf.key)?;
     files::write(&dir.join(CERT), &leaf.certificate)?;
-    say(told(&dir, &names))
+    say(instructions(&dir, &names))
 }
 
 /// What the certificate is for.
@@ -88,7 +89,7 @@ fn refused(dir: &Path, error: &rcgen::Error) -> Failure {
     .into()
 }
 
-fn told(dir: &Path, names: &[String]) -> String {
+fn instructions(dir: &Path, names: &[String]) -> String {
     let file = |name: &str| dir.join(name).display().to_string();
     let (authority, cert, key) = (file(AUTHORITY), file(CERT), file(KEY));
     format!(

@@ -16,6 +16,7 @@ pub(super) struct Probed {
     /// Where a service on this machine is asked.
     base: String,
     port: u16,
+    speaks_tls: bool,
     listen: Result<(), StartError>,
     service: Service,
 }
@@ -24,7 +25,7 @@ pub(super) struct Probed {
 #[derive(Debug, PartialEq, Eq)]
 enum Service {
     Nobody,
-    /// Something that is no Callboard.
+    /// Another program.
     Other,
     /// Each part of a Callboard, with the reason when it is not ready.
     Ours(Vec<(String, Option<String>)>),
@@ -38,11 +39,15 @@ impl Probed {
 
 pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
     let port = config.http.port;
-    let scheme = if config.http.tls.is_some() { "https" } else { "http" };
-    let base = format!("{scheme}://{}", place(&config.http.host, port));
+    let place = place(&config.http.host, port);
+    // A certificate is for the public name, so the service is asked under it.
+    let public = config.http.public_base_url.as_ref().map(|base| base.as_str().to_owned());
+    let speaks_tls = config.http.tls.is_some();
+    let base =
+        if speaks_tls { public.unwrap_or(format!("https://{place}")) } else { format!("http://{place}") };
     // Asked first: while we try to listen nobody else could.
     let service = if port == 0 { Service::Nobody } else { ask(&base, web).await };
-    Probed { base, port, listen: server::may_listen(config), service }
+    Probed { base, port, speaks_tls, listen: server::may_listen(config), service }
 }
 
 /// `0.0.0.0` is every address; loopback is the one that is always there.
@@ -72,10 +77,18 @@ fn parts(body: &Value) -> Option<Vec<(String, Option<String>)>> {
 }
 
 pub(super) fn judge(probed: &Probed) -> Vec<Finding> {
-    let Probed { base, port, listen, service } = probed;
+    let Probed { base, port, speaks_tls, listen, service } = probed;
     let address = match (listen, service) {
         (Err(error @ StartError::Exposure(_)), _) => Finding::refusal(ADDRESS, &error.to_string()),
         (_, Service::Ours(_)) => Finding::ok(ADDRESS, format!("the service answers at {base}")),
+        (Err(StartError::Listen(_)), Service::Nobody) if *speaks_tls => Finding::warning(
+            ADDRESS,
+            format!(
+                "port {port} is in use, but nothing answers at {base} with a certificate that this machine trusts"
+            ),
+            "if it is this service, set SERVICE_PUBLIC_BASE_URL to a name in its certificate, or SSL_CERT_FILE to the \
+             authority that signed it; else set SERVICE_PORT",
+        ),
         (Err(error), _) => Finding::refusal(ADDRESS, &error.to_string()),
         (Ok(()), _) if *port == 0 => Finding::ok(ADDRESS, "a free port will be picked (SERVICE_PORT=0)"),
         (Ok(()), _) => Finding::ok(ADDRESS, format!("port {port} is free")),
@@ -131,7 +144,13 @@ mod tests {
         let body =
             r#"{"parts": {"actors": {"ready": true}, "database": {"ready": false, "reason": "gone"}}}"#;
         let service = Service::Ours(parts(&serde_json::from_str(body).unwrap()).unwrap());
-        let findings = judge(&Probed { base: "http://x".to_owned(), port: 1, listen: Ok(()), service });
+        let findings = judge(&Probed {
+            base: "http://x".to_owned(),
+            port: 1,
+            speaks_tls: false,
+            listen: Ok(()),
+            service,
+        });
         let levels: Vec<Level> = findings.iter().map(|finding| finding.level).collect();
         assert_eq!(levels, [Level::Ok, Level::Ok, Level::Problem]);
         assert_eq!(findings[2].message, "database is not ready: gone");

@@ -4,10 +4,11 @@ use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,
     STRICT_TRANSPORT_SECURITY, X_DNS_PREFETCH_CONTROL, X_FRAME_OPTIONS,
 };
 use actix_web::middleware::Next;
+use bundle::FILE_POLICY;
 
 use crate::http::guard;
 
@@ -18,14 +19,12 @@ const PERMISSIONS: &str = "browsing-topics=(), bluetooth=(), camera=(), cross-or
 /// A year, for the domain of apps and all below it.
 const TRANSPORT: &str = "max-age=31536000; includeSubDomains";
 
-/// For everything but pages of apps, which have a policy of their own.
-const SANDBOX: &str = "default-src 'none'; sandbox; worker-src 'none'; frame-ancestors 'none'";
-
 /// Headers that no answer is without; a handler may have set another value.
 fn defaults() -> [(HeaderName, &'static str); 9] {
     let name = HeaderName::from_static;
     [
-        (CONTENT_SECURITY_POLICY, SANDBOX),
+        // Pages of apps have a policy of their own.
+        (CONTENT_SECURITY_POLICY, FILE_POLICY),
         (REFERRER_POLICY, "strict-origin-when-cross-origin"),
         (name("permissions-policy"), PERMISSIONS),
         (name("cross-origin-opener-policy"), "same-origin"),
@@ -44,7 +43,12 @@ pub(super) async fn middleware(
     let over_https =
         guard::of_service(&request).is_some_and(|app| app.is_asked_over_https(request.request()));
     let mut response = next.call(request).await?;
-    let headers = response.headers_mut();
+    set(response.headers_mut(), over_https);
+    Ok(response)
+}
+
+/// Sets what an answer does not have yet.
+pub(super) fn set(headers: &mut HeaderMap, over_https: bool) {
     for (name, value) in defaults() {
         if !headers.contains_key(&name) {
             headers.insert(name, HeaderValue::from_static(value));
@@ -53,5 +57,4 @@ pub(super) async fn middleware(
     if over_https {
         headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(TRANSPORT));
     }
-    Ok(response)
 }

@@ -5,12 +5,14 @@ mod headers;
 
 use std::sync::Arc;
 
-use actix_web::dev::HttpServiceFactory;
-use actix_web::guard::{GuardContext, fn_guard};
+use actix_web::dev::{HttpServiceFactory, RequestHead};
+use actix_web::guard::fn_guard;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST};
 use actix_web::middleware::from_fn;
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use auth::host::RequestHost;
+
+use super::App;
 
 /// The same bytes for each alias that is unknown, deleted or not published.
 const NOT_FOUND: &str = include_str!("../../../pages/alias-not-found.html");
@@ -23,18 +25,32 @@ const NOTHING: &str =
 pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
     let domain: Arc<str> = domain.into();
     web::scope("")
-        .guard(fn_guard(move |context| is_alias(context, &domain)))
+        .guard(fn_guard(move |context| is_alias(context.head(), &domain)))
         .wrap(from_fn(headers::middleware))
         .default_service(web::to(not_found))
 }
 
 /// A request without a readable host never gets here.
-fn is_alias(context: &GuardContext<'_>, domain: &str) -> bool {
-    let host = context.head().headers.get(HOST).and_then(|host| host.to_str().ok());
+fn is_alias(head: &RequestHead, domain: &str) -> bool {
+    let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
     host.and_then(RequestHost::parse).is_some_and(|host| host.is_within(domain))
 }
 
+/// The answer to a request of an alias whose target is not a path, which scopes do not get; `None` for other hosts.
+pub(super) fn without_path(app: &App, request: &HttpRequest) -> Option<HttpResponse> {
+    if !is_alias(request.head(), &app.config().apps.domain) {
+        return None;
+    }
+    let mut answer = page();
+    headers::set(answer.headers_mut(), app.is_asked_over_https(request));
+    Some(answer)
+}
+
 async fn not_found() -> HttpResponse {
+    page()
+}
+
+fn page() -> HttpResponse {
     HttpResponse::NotFound()
         .insert_header((CONTENT_TYPE, "text/html; charset=utf-8"))
         .insert_header((CACHE_CONTROL, "private, no-store"))
