@@ -3,7 +3,7 @@
 use kernel::{Counter, Purpose};
 use serde::Serialize;
 
-use crate::numbers::{NOISE, mean};
+use crate::numbers::{NOISE, mean, squared};
 
 /// Added to the deviation, so that a few equal differences prove nothing.
 const DEVIATION_FLOOR: f64 = 0.03;
@@ -51,13 +51,13 @@ impl Comparison {
             return Self { n, mean_diff: 0.0, z: 0.0 };
         };
         let sum: f64 = differences.iter().map(|(weight, _)| weight).sum();
-        let sum_of_squares: f64 = differences.iter().map(|(weight, _)| weight.powi(2)).sum();
+        let sum_of_squares: f64 = differences.iter().map(|(weight, _)| squared(*weight)).sum();
         let squares: f64 =
-            differences.iter().map(|(weight, difference)| weight * (difference - mean_diff).powi(2)).sum();
+            differences.iter().map(|(weight, difference)| weight * squared(difference - mean_diff)).sum();
         // n - 1 if all weights are 1; 0 for one case.
         let freedom = sum - sum_of_squares / sum;
         let deviation = if freedom > 0.0 { (squares / freedom).sqrt() } else { 0.0 };
-        let effective_n = sum.powi(2) / sum_of_squares;
+        let effective_n = squared(sum) / sum_of_squares;
         let z = mean_diff / ((deviation + DEVIATION_FLOOR) / effective_n.sqrt());
         Self { n, mean_diff, z }
     }

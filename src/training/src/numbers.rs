@@ -17,6 +17,11 @@ pub(crate) fn mean(items: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     (weights > 0.0).then(|| sum / weights)
 }
 
+/// By multiplication, which is the same on every machine; `powi` need not be.
+pub(crate) fn squared(value: f64) -> f64 {
+    value * value
+}
+
 /// Differences below it are rounding.
 pub(crate) const NOISE: f64 = 1e-9;
 /// A score from which on nothing is left to gain.

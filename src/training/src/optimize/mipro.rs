@@ -60,7 +60,7 @@ impl Options {
     }
 }
 
-/// Whether no combination is left that could be better.
+/// Whether draws no longer find a combination with open cases: what is left is hardly better.
 pub(super) fn is_complete(search: &Search<'_>) -> bool {
     search.trials.is_complete
 }
@@ -85,7 +85,7 @@ pub(super) async fn step(search: &mut Search<'_>, minibatch: &[usize]) -> Result
     Ok(())
 }
 
-/// Publishes that what was never scored in full is not taken.
+/// Publishes what becomes of combinations that were not decided about: one that was executed on all cases may win in the final.
 pub(super) async fn close(search: &mut Search<'_>) -> Result<(), Stop> {
     let (val, seed) = (&search.problem.splits.val, search.problem.seed());
     for number in search.trials.combinations.values() {
@@ -96,16 +96,18 @@ pub(super) async fn close(search: &mut Search<'_>) -> Result<(), Stop> {
             continue;
         };
         let comparison = search.board.compared(&seed, candidate, val);
-        let reason = format!(
-            "not the best of its trials ({:+.3} against the seed on {} cases)",
-            comparison.mean_diff, comparison.n
-        );
-        search.announce(candidate, (Decision::Rejected, &reason), comparison).await?;
+        let (n, gain) = (comparison.n, comparison.mean_diff);
+        let is_whole = search.board.has_all(*number, val);
+        let is_better = is_whole && gain > NOISE && search.board.worse_guard(&seed, candidate, val).is_none();
+        let decision = if is_better { Decision::Accepted } else { Decision::Rejected };
+        let state = if is_whole { "scored in full" } else { "not scored in full" };
+        let reason = format!("{state} when the search ended ({gain:+.3} against the seed on {n} cases)");
+        search.announce(candidate, (decision, &reason), comparison).await?;
     }
     Ok(())
 }
 
-/// The next combination, and the cases that it is tried on. `None` if draws find nothing but the seed and what is scored in full.
+/// The next combination, and the cases that it is tried on. `None` if all draws are the seed or executed on all cases.
 fn next(search: &mut Search<'_>) -> Option<(Candidate, Vec<usize>)> {
     let problem = search.problem;
     let counts = search.trials.options.as_ref()?.counts();
@@ -191,7 +193,7 @@ async fn score_best(search: &mut Search<'_>) -> Result<(), Stop> {
         search.board.fill(search.lab, contestant, val, round).await?;
     }
     search.trials.decided.insert(candidate.number);
-    if search.compare(&incumbent, &candidate, val).await? == Decision::Accepted {
+    if search.compare_in_full(&incumbent, &candidate, val).await? == Decision::Accepted {
         search.best = candidate;
         search.keep().await?;
     }

@@ -3,10 +3,8 @@
 use super::lab::{Candidate, Decision, Phase, SearchEvent, Stop};
 use super::search::Search;
 use crate::compare::{Comparison, Race, race};
+use crate::numbers::NOISE;
 use crate::rewrite::RejectedEdit;
-
-/// Rejected edits of a prompt that are remembered.
-const REJECTED: usize = 3;
 
 impl Search<'_> {
     /// Compares a candidate with its parent, and publishes the decision.
@@ -16,7 +14,35 @@ impl Search<'_> {
         candidate: &Candidate,
         places: &[usize],
     ) -> Result<Decision, Stop> {
-        let (decision, reason, comparison) = self.race(parent, candidate, places).await?;
+        let raced = self.race(parent, candidate, places).await?;
+        self.decide(parent, candidate, raced).await
+    }
+
+    /// The same for two that were executed on all of these cases: the mean of all decides.
+    pub(super) async fn compare_in_full(
+        &mut self,
+        parent: &Candidate,
+        candidate: &Candidate,
+        places: &[usize],
+    ) -> Result<Decision, Stop> {
+        let comparison = self.board.compared(parent, candidate, places);
+        let (n, gain) = (comparison.n, comparison.mean_diff);
+        let decided = match self.regressed(parent, candidate, places) {
+            Some(reason) => (Decision::Rejected, reason, comparison),
+            None if gain > NOISE => {
+                (Decision::Accepted, format!("better by {gain:.3} on {n} cases"), comparison)
+            }
+            None => (Decision::Rejected, format!("no better on {n} cases ({gain:+.3})"), comparison),
+        };
+        self.decide(parent, candidate, decided).await
+    }
+
+    async fn decide(
+        &mut self,
+        parent: &Candidate,
+        candidate: &Candidate,
+        (decision, reason, comparison): (Decision, String, Comparison),
+    ) -> Result<Decision, Stop> {
         self.announce(candidate, (decision, &reason), comparison).await?;
         if decision == Decision::Accepted {
             self.accepted.insert(candidate.number);
@@ -24,15 +50,18 @@ impl Search<'_> {
             let is_edit = |(name, text): &(&String, &String)| parent.prompts.get(*name) != Some(text);
             for (prompt, text) in candidate.prompts.iter().filter(is_edit) {
                 let edit = RejectedEdit { text: text.clone(), reason: reason.clone() };
-                let rejected = self.rejected.entry(prompt.clone()).or_default();
-                rejected.push(edit);
-                // Only the last ones are told.
-                if rejected.len() > REJECTED {
-                    rejected.remove(0);
-                }
+                self.rejected.entry(prompt.clone()).or_default().push(edit);
             }
         }
         Ok(decision)
+    }
+
+    /// Why a guard rejects the candidate, if one does.
+    fn regressed(&mut self, parent: &Candidate, candidate: &Candidate, places: &[usize]) -> Option<String> {
+        let guard = self.board.worse_guard(parent, candidate, places)?;
+        let reason = format!("the guard '{guard}' has become worse");
+        self.guard_rejected.insert(candidate.number);
+        Some(reason)
     }
 
     /// Publishes the decision about a candidate.
@@ -63,9 +92,7 @@ impl Search<'_> {
             let places = val.get(..seen).unwrap_or_default();
             let (one, other) = self.board.pairs(parent, candidate, places);
             let comparison = Comparison::of(&one, &other);
-            if let Some(guard) = self.board.worse_guard(parent, candidate, places) {
-                let reason = format!("the guard '{guard}' has become worse");
-                self.guard_rejected.insert(candidate.number);
+            if let Some(reason) = self.regressed(parent, candidate, places) {
                 return Ok((Decision::Rejected, reason, comparison));
             }
             let next = match race(&one, &other, val.len()) {

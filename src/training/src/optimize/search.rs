@@ -17,7 +17,7 @@ use super::proposal::{Changes, rationale_of};
 use super::{fewshot, random, textgrad};
 use crate::calibration::calibrate;
 use crate::evaluators::Evaluator;
-use crate::numbers::{float, mean};
+use crate::numbers::{float, mean, squared};
 use crate::prompts::Demo;
 use crate::request::OptimizerName;
 use crate::rewrite::RejectedEdit;
@@ -355,7 +355,7 @@ impl<'a> Search<'a> {
 fn spread(samples: &[Vec<f64>]) -> f64 {
     let variance = |scores: &Vec<f64>| {
         let middle = mean(scores.iter().map(|score| (1.0, *score))).unwrap_or_default();
-        let squares: f64 = scores.iter().map(|score| (score - middle).powi(2)).sum();
+        let squares: f64 = scores.iter().map(|score| squared(score - middle)).sum();
         (1.0, squares / (float(scores.len()) - 1.0))
     };
     mean(samples.iter().filter(|scores| scores.len() > 1).map(variance)).unwrap_or_default().sqrt()

@@ -5,7 +5,7 @@
 
 use kernel::{Counter, Purpose};
 
-use crate::numbers::{NOISE, float};
+use crate::numbers::{NOISE, float, squared};
 
 /// The deviation of the gain of an option before anything is known, and that of the gain of a single case.
 const PRIOR: f64 = 0.15;
@@ -38,12 +38,12 @@ impl Belief {
     /// After these observations. `counts`: the options of each dimension, with that of the seed.
     pub(super) fn after(counts: &[usize], observations: &[Observation]) -> Self {
         let mut means: Vec<Vec<f64>> = counts.iter().map(|count| vec![0.0; *count]).collect();
-        let weight = |seen: &Observation| float(seen.cases) / OF_CASE.powi(2);
+        let weight = |seen: &Observation| float(seen.cases) / squared(OF_CASE);
         let seen_with = |dimension: usize, option: usize| {
             observations.iter().filter(move |seen| seen.combination.get(dimension) == Some(&option))
         };
         let precision = |dimension: usize, option: usize| {
-            PRIOR.powi(-2) + seen_with(dimension, option).map(weight).sum::<f64>()
+            squared(PRIOR).recip() + seen_with(dimension, option).map(weight).sum::<f64>()
         };
         for _ in 0..SWEEPS {
             for (dimension, count) in counts.iter().enumerate() {

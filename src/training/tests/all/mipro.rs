@@ -82,6 +82,22 @@ async fn without_anything_better_the_seed_comes_back() {
 }
 
 #[tokio::test]
+async fn a_combination_that_is_scored_in_full_is_decided_by_all_cases() {
+    // The seed has the word of the first cases that decide, the choice that of all others.
+    let words: Vec<&str> =
+        (0..40).map(|place| if (20..24).contains(&place) { "Answer" } else { "worda" }).collect();
+    let halves = |place: usize| Some(if place < 20 { "train" } else { "val" });
+    let mut world = world(40, &words, json!({"name": "mipro", "epochs": 3}), halves);
+    world.prompts[0].choices = vec!["Reply to {{ inputs.n }}: worda.".to_owned()];
+    let lab = world.lab(Reflector::Refuses, usize::MAX, Stop::Budget);
+    let found = world.search(&lab).await.unwrap();
+    assert_eq!(found.outcome, Outcome::Improved, "{:?}", lab.published.lock());
+    assert!(found.best.prompts["p"].contains("worda"), "{:?}", found.best);
+    let published = lab.published.lock();
+    assert!(published.iter().any(|line| line.ends_with("accepted n=20")), "{published:?}");
+}
+
+#[tokio::test]
 async fn cases_that_decide_are_never_told() {
     let world = world(60, &WORDS, json!({"name": "mipro", "epochs": 2}), thirds);
     let lab = world.lab(Reflector::Guesses, usize::MAX, Stop::Budget);
