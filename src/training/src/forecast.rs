@@ -13,6 +13,8 @@ use crate::numbers::float;
 
 /// Bytes of a token.
 const TOKEN: u64 = 4;
+/// Bytes of a token in what a call uses at least: endpoints count fewer tokens than are expected.
+const LEAST_TOKEN: u64 = 8;
 /// Tokens that an answer of a task has if its limit is not lower, an answer of a judge, and one about a proposal.
 const ANSWERS: [u64; 3] = [256, 128, 512];
 /// Bytes of the instructions of a judge, and of what is read for a proposal beside the prompt: cases with their outputs and verdicts.
@@ -112,7 +114,7 @@ impl Forecast {
         let prompt = known.prompt_bytes;
         let call = |(input, least): (u64, u64), (output, reserved): (u64, u64), models| RoleCall {
             input: tokens(input),
-            least: tokens(least),
+            least: least / LEAST_TOKEN,
             output,
             reserved,
             seconds: seconds_of(models),
@@ -120,7 +122,7 @@ impl Forecast {
         };
         let roles = [
             call(
-                (nodes.mean(nodes.bytes) + known.case_bytes, nodes.mean(nodes.least)),
+                (nodes.mean(nodes.bytes) + known.case_bytes, nodes.least.unwrap_or_default()),
                 (nodes.answer(task_answer), nodes.least_limit.unwrap_or(RESERVED)),
                 of_tasks,
             ),
@@ -129,7 +131,7 @@ impl Forecast {
                 (judge_answer, RESERVED),
                 of_judges,
             ),
-            call((proposing + prompt, prompt), (optimizer_answer, RESERVED), of_optimizer),
+            call((proposing + prompt, 0), (optimizer_answer, RESERVED), of_optimizer),
         ];
         Self { roles, concurrency: float(known.concurrency.max(1)) }
     }
@@ -215,11 +217,12 @@ fn seconds_of_model(model: &str) -> [f64; 2] {
 fn prices_of(models: &BTreeSet<PricedModel>, prices: &RunPrices) -> Option<[[f64; 2]; 2]> {
     let found = models.iter().map(|(model, base_url)| prices.find(model, base_url.as_deref()));
     let found: Vec<Price> = found.collect::<Option<_>>()?;
-    let of = |price: fn(&Price) -> f64| {
-        let lowest = found.iter().map(price).reduce(f64::min)?;
+    let of = |price: fn(&Price) -> f64, lowest: fn(&Price) -> f64| {
+        let lowest = found.iter().map(lowest).reduce(f64::min)?;
         Some([found.iter().map(price).sum::<f64>() / float(found.len()), lowest])
     };
-    Some([of(|price| price.input)?, of(|price| price.output)?])
+    let cached = |price: &Price| price.cached.map_or(price.input, |cached| cached.min(price.input));
+    Some([of(|price| price.input, cached)?, of(|price| price.output, |price| price.output)?])
 }
 
 fn tokens(bytes: u64) -> u64 {
@@ -296,8 +299,10 @@ mod tests {
         let sure = forecast("openai/gpt-4.1-mini", node());
         // 760 bytes and a token for each of ten calls, and the reserved answer.
         let least = sure.least(tasks(10), 0);
-        assert_eq!(least.tokens, 10 * 191 + 10);
-        let dollars = (10.0 * (190.0 * 0.4 + 1.6) + 10.0 * 1.6) / 1e6;
+        assert_eq!(least.tokens, 10 * 96 + 10);
+        let list = models::list_price("openai/gpt-4.1-mini").unwrap();
+        let input = list.cached.unwrap_or(list.input);
+        let dollars = (10.0 * (95.0 * input + list.output) + 10.0 * list.output) / 1e6;
         assert!((least.dollars.unwrap() - dollars).abs() < 1e-12, "{least:?}");
         assert!((least.seconds - 10.0 * 0.05 / 4.0).abs() < 1e-12, "{least:?}");
         // A half of the budget is kept.

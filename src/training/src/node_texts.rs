@@ -11,8 +11,8 @@ pub(crate) struct NodeTexts {
     nodes: u64,
     /// Of their texts without tags, with the prompts that they read.
     pub(crate) bytes: u64,
-    /// Of these, without those that depend on a condition.
-    pub(crate) least: u64,
+    /// Of the node with the least texts, without those that depend on a condition or an expression; `None` without a node.
+    pub(crate) least: Option<u64>,
     /// Their limits of an answer, where they have one.
     limits: Vec<u64>,
     /// The lowest that one of them reserves.
@@ -23,11 +23,12 @@ impl NodeTexts {
     /// Adds the nodes of a graph.
     pub(crate) fn add(&mut self, graph: &Value, config: &Map<String, Value>) {
         let prompts = config.get("prompts").and_then(Value::as_object).into_iter().flatten();
-        let prompts: Vec<(&str, u64)> = prompts.map(|(name, prompt)| (&**name, sent_bytes(prompt))).collect();
+        let prompts = prompts.map(|(name, prompt)| (&**name, sent_bytes(prompt), certain_text(prompt)));
+        let prompts: Vec<(&str, u64, u64)> = prompts.collect();
         graph.get("nodes").into_iter().for_each(|nodes| self.collect(nodes, &prompts));
     }
 
-    fn collect(&mut self, value: &Value, prompts: &[(&str, u64)]) {
+    fn collect(&mut self, value: &Value, prompts: &[(&str, u64, u64)]) {
         match value {
             Value::Array(items) => items.iter().for_each(|item| self.collect(item, prompts)),
             Value::Object(fields) => {
@@ -41,24 +42,27 @@ impl NodeTexts {
         }
     }
 
-    fn add_node(&mut self, fields: &Map<String, Value>, prompts: &[(&str, u64)]) {
+    fn add_node(&mut self, fields: &Map<String, Value>, prompts: &[(&str, u64, u64)]) {
         const UNSENT: [&str; 9] =
             ["name", "type", "model", "base_url", "api_key", "body", "tools", "node", "items"];
+        const SENT: [&str; 4] = ["system", "user", "input", "instructions"];
         self.nodes += 1;
         let limit = fields.get("max_tokens").and_then(Value::as_u64);
         self.limits.extend(limit);
         let reserved = limit.unwrap_or(RESERVED);
         self.least_limit = Some(self.least_limit.map_or(reserved, |least| least.min(reserved)));
-        for (_, value) in fields.iter().filter(|(name, _)| !UNSENT.contains(&&***name)) {
+        let mut least = 0_u64;
+        for (name, value) in fields.iter().filter(|(name, _)| !UNSENT.contains(&&***name)) {
             each_text(value, &mut |text| {
-                let read = prompts.iter().filter(|(name, _)| reads(text, name)).map(|(_, bytes)| bytes);
+                let read = prompts.iter().filter(|(name, ..)| reads(text, name)).map(|(_, bytes, _)| bytes);
                 let bytes = length(&untagged(text)) + read.sum::<u64>();
                 self.bytes = self.bytes.saturating_add(bytes);
-                if !text.contains("{%") {
-                    self.least = self.least.saturating_add(bytes);
+                if SENT.contains(&&**name) {
+                    least = least.saturating_add(certain_bytes(text, prompts));
                 }
             });
         }
+        self.least = Some(self.least.map_or(least, |known| known.min(least)));
     }
 
     /// A part of a sum over all nodes.
@@ -97,6 +101,22 @@ fn each_text(value: &Value, note: &mut impl FnMut(&str)) {
         Value::Object(fields) => fields.values().for_each(|value| each_text(value, note)),
         _ => {}
     }
+}
+
+/// Bytes that a template certainly becomes: its text without tags, and prompts whose tag is nothing but their path. None with a condition.
+fn certain_bytes(text: &str, prompts: &[(&str, u64, u64)]) -> u64 {
+    if text.contains("{%") {
+        return 0;
+    }
+    let tags = text.split("{{").skip(1).filter_map(|rest| rest.split_once("}}"));
+    let names = tags.filter_map(|(tag, _)| tag.trim().strip_prefix("config.prompts.")?.strip_suffix(".text"));
+    let read = names.filter_map(|name| prompts.iter().find(|(known, _, _)| *known == name));
+    length(&untagged(text)).saturating_add(read.map(|(_, _, bytes)| bytes).sum())
+}
+
+/// Of the text of a prompt in a config, as above.
+fn certain_text(prompt: &Value) -> u64 {
+    prompt.get("text").and_then(Value::as_str).map_or(0, |text| certain_bytes(text, &[]))
 }
 
 /// Whether a template reads this prompt of the config.
@@ -138,6 +158,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_texts_that_are_certainly_sent_are_in_the_least() {
+        let prompts = [("p", 80, 80)];
+        for (text, bytes) in [
+            ("ab {{ config.prompts.p.text }}", 83),
+            ("ab {{ config.prompts.p.text if inputs.n else '' }}", 3),
+            ("ab {{ config.prompts.p.text | truncate }}", 3),
+            ("{% if inputs.n %}{{ config.prompts.p.text }}{% endif %}", 0),
+        ] {
+            assert_eq!(certain_bytes(text, &prompts), bytes, "{text}");
+        }
+        let nodes = json!({"nodes": [
+            {"type": "llm", "model": "m", "user": "12345678", "note": "123"},
+            {"type": "llm", "model": "m", "user": "123"},
+        ]});
+        let mut texts = NodeTexts::default();
+        texts.add(&nodes, &Map::new());
+        assert_eq!(texts.least, Some(3));
+    }
 
     #[test]
     fn texts_of_an_estimate_are_without_tags() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Map;
+use serde_json::{Map, json};
 use wire::FieldError;
 
 use crate::calibration::calibration_places;
@@ -12,11 +12,11 @@ use crate::estimate::{CallRange, calls_of_graph};
 use crate::evaluators::Evaluator;
 use crate::forecast::{AskedModels, CallsByRole, Estimate, Forecast, Known, Least};
 use crate::node_texts::{NodeTexts, bytes_of};
-use crate::optimize::{KEPT_FOR_DEMOS, LEAST_KEPT, MOST_KEPT};
+use crate::optimize::{KEPT_FOR_DEMOS, LEAST_KEPT};
 use crate::preflight::Start;
 use crate::prices::{models_of_evaluators, models_of_graph, priced_model};
 use crate::prompts::TrainablePrompt;
-use crate::request::{Optimizer, OptimizerName, RunSettings};
+use crate::request::{CacheScope, Optimizer, OptimizerName, RunSettings};
 use crate::splits::Splits;
 
 /// Cases of the headroom test, and of the least useful budget.
@@ -159,16 +159,19 @@ impl Start<'_> {
             optimizer.name == OptimizerName::Auto && trainable.iter().any(|prompt| prompt.demos_trainable);
         let kept_for_demos = if keeps_demos { KEPT_FOR_DEMOS } else { 0 };
         let settings = &optimizer.settings;
-        let val = count(splits.val.len());
+        // Answers of earlier runs are free.
+        if settings.cache == CacheScope::Workflow {
+            return;
+        }
+        let val = count(splits.val.len()).min(HEADROOM);
+        let calls = self.fewest_calls(optimizer, splits);
         if let Some(limit) = settings.limits.max_llm_calls {
-            let calls = self.least_calls(optimizer, splits);
-            let usable = 1_000 - MOST_KEPT - kept_for_demos;
-            let least = calls.saturating_mul(1_000).div_ceil(usable);
+            let all = calls.task.saturating_add(calls.judge).saturating_add(calls.optimizer);
+            let usable = 1_000 - LEAST_KEPT - kept_for_demos;
+            let least = all.saturating_mul(1_000).div_ceil(usable);
             let budget = Pointless { at, name: "max_llm_calls", unit: "calls", cases: val };
             problems.extend((limit < least).then(|| budget.problem(limit, least)));
         }
-        let val = val.min(HEADROOM);
-        let calls = self.fewest_calls(optimizer, splits, val);
         let forecast = self.forecast(settings, trainable, asked);
         let Least { tokens, dollars: money, seconds } = forecast.least(calls, LEAST_KEPT + kept_for_demos);
         if let Some(limit) = settings.limits.max_tokens.filter(|limit| *limit < tokens) {
@@ -187,27 +190,46 @@ impl Start<'_> {
         }
     }
 
-    /// Calls that a useful training probably makes before the final. The race executes the candidate and the rest of the seed's scoring
-    /// cases.
-    fn least_calls(&self, optimizer: &Optimizer, splits: &Splits) -> u64 {
-        let (train, val) = (count(splits.train.len()), count(splits.val.len()));
-        let minibatch = count(optimizer.minibatch_size).min(train);
-        let cases = (val + minibatch + val).saturating_mul(u64::from(optimizer.settings.repeats));
-        let proposal = if optimizer.name.asks_model() { 1 + minibatch.div_ceil(2) } else { 0 };
-        let calls = self.calls_of_case().expected.saturating_mul(cases).saturating_add(proposal);
-        calls.saturating_add(self.calls_of_calibration().expected)
-    }
-
-    /// Calls that are certain for the seed on so many scoring cases, one proposal and its race on the same cases.
-    fn fewest_calls(&self, optimizer: &Optimizer, splits: &Splits, val: u64) -> CallsByRole {
-        let minibatch = count(optimizer.minibatch_size).min(count(splits.train.len()));
-        let cases = (val + minibatch + val).saturating_mul(u64::from(optimizer.settings.repeats));
-        let judged = self.calls_of_verdicts().min.saturating_mul(cases);
+    /// Calls that are certain for the seed on scoring cases, at most those of the headroom test, one proposal and its race on the same
+    /// cases. Equal requests share an answer: different cases count, and a candidate's case is one call, since it may share the others.
+    fn fewest_calls(&self, optimizer: &Optimizer, splits: &Splits) -> CallsByRole {
+        let scoring = self.different(splits.val.iter().take(count_of(HEADROOM)));
+        let known = self.different(&splits.val);
+        let fresh = self.different(&splits.train).difference(&known).count();
+        // However a minibatch is drawn: only so many of its cases may be known, or equal to others.
+        let others = splits.train.len().saturating_sub(fresh);
+        let minibatch = optimizer.minibatch_size.min(splits.train.len()).saturating_sub(others);
+        let executes = matches!(
+            optimizer.name,
+            OptimizerName::TextGrad | OptimizerName::Gepa | OptimizerName::Auto | OptimizerName::FewShot
+        );
+        let minibatch = if executes { count(minibatch) } else { 0 };
+        let repeats = u64::from(optimizer.settings.repeats);
+        let (seed, scoring) = (count(scoring.len()) + minibatch, count(scoring.len()));
+        let each = calls_of_graph(self.graph, self.resolution).min;
+        let each = if self.has_mocks() { 0 } else { each };
+        let task = each.saturating_mul(seed).saturating_add(each.min(1).saturating_mul(scoring));
         CallsByRole {
-            task: calls_of_graph(self.graph, self.resolution).min.saturating_mul(cases),
-            judge: judged.saturating_add(self.calls_of_calibration().min),
+            task: task.saturating_mul(repeats),
+            // Judges of equal outputs share an answer, too.
+            judge: self.calls_of_verdicts().min,
             optimizer: u64::from(optimizer.name.asks_model()),
         }
+    }
+
+    /// What tells the requests of these cases apart.
+    fn different<'p>(&self, places: impl IntoIterator<Item = &'p usize>) -> BTreeSet<String> {
+        let cases = places.into_iter().filter_map(|place| self.cases.get(*place));
+        let sent = cases.map(|case| {
+            let of = |name: &str| case.metadata.get(name);
+            json!([case.inputs, of("messages"), of("answers")]).to_string()
+        });
+        sent.collect()
+    }
+
+    /// Whether a node may have a result without being executed.
+    fn has_mocks(&self) -> bool {
+        self.workload.mocks.is_some() || self.cases.iter().any(|case| case.mocks().is_some())
     }
 }
 
@@ -245,4 +267,8 @@ fn rounded_up(number: f64, parts: f64) -> f64 {
 
 fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+fn count_of(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

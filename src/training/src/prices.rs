@@ -63,9 +63,10 @@ pub(crate) fn check_prices(
     for (model, _) in models.iter().filter(is_unknown) {
         let message = format!("the price of '{model}' is not known, so that '{field}' would not count it");
         let problem = FieldError::new(at, "price_unknown", message);
-        problems.push(problem.suggest(format!(
-            "name its prices in dollars for a million tokens: \"models\": {{\"judge\": {{\"model\": \"{model}\", \"prices\": {{\"input\": 0.4, \"output\": 1.6}}}}}}; or limit 'max_llm_calls' or 'max_tokens' instead"
-        )));
+        problems.push(problem.suggest(
+            "limit 'max_llm_calls' or 'max_tokens' instead; or, where 'models.optimizer' or 'models.judge' is this model, add its \
+             prices there, in dollars for a million tokens: \"prices\": {\"input\": 0.4, \"output\": 1.6}",
+        ));
     }
 }
 

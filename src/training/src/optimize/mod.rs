@@ -19,5 +19,5 @@ mod thompson;
 pub use ending::{Finding, Outcome, SeedAndBest, StopReason};
 pub use lab::{Candidate, Decision, JudgedRun, Lab, Phase, Question, Round, SearchEvent, Stop};
 pub use problem::Problem;
-pub(crate) use problem::{KEPT_FOR_DEMOS, LEAST_KEPT, MOST_KEPT};
+pub(crate) use problem::{KEPT_FOR_DEMOS, LEAST_KEPT};
 pub use search::search;

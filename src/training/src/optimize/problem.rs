@@ -16,7 +16,7 @@ use crate::splits::{Splits, split};
 
 /// Thousandths of the budget that are kept for the final, at least and at most.
 pub(crate) const LEAST_KEPT: u64 = 100;
-pub(crate) const MOST_KEPT: u64 = 250;
+const MOST_KEPT: u64 = 250;
 /// Thousandths of the budget that `auto` keeps to try demos at the end.
 pub(crate) const KEPT_FOR_DEMOS: u64 = 200;
 

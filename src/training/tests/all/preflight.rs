@@ -207,7 +207,8 @@ async fn calls_are_counted_before_the_first_one() {
 async fn a_budget_that_cannot_pay_for_one_proposal_is_refused_with_the_least_that_can() {
     let cases: Vec<Value> = (0..20).map(|n| json!({"inputs": {"n": n}})).collect();
     let mut refused = Vec::new();
-    for limit in [62, 63] {
+    // 12 cases with the seed and with a candidate, and a proposal; a tenth is kept.
+    for limit in [27, 28] {
         let training =
             json!({"dataset": {"cases": cases}, "optimizer": {"budget": {"max_llm_calls": limit}}});
         let given = given(&[llm("a", "{{ config.prompts.style.text }}")], training).await;
@@ -224,7 +225,7 @@ async fn a_budget_that_cannot_pay_for_one_proposal_is_refused_with_the_least_tha
         refused.push(problems);
     }
     assert_eq!(named(&refused[0]), ["/training/optimizer/budget/max_llm_calls budget_pointless"]);
-    assert!(refused[0][0].message.contains("the least useful budget is 63"), "{}", refused[0][0].message);
+    assert!(refused[0][0].message.contains("the least useful budget is 28"), "{}", refused[0][0].message);
     assert_eq!(refused[1], []);
 }
 
@@ -253,15 +254,15 @@ async fn each_limit_of_a_budget_that_pays_for_nothing_is_refused_with_the_least_
         assert!(message.contains("the seed on 12 cases, one proposal and its race"), "{message}");
         let least: f64 = message.rsplit(' ').next().unwrap().parse().unwrap();
         let least_limit = if name == "max_tokens" {
-            // 30 cases with 409 bytes and a token each, a proposal with its prompt, the smallest reserved answer; a tenth is kept.
-            assert_eq!(message.rsplit(' ').next(), Some("3494"), "{message}");
-            json!(3_494)
+            // 30 cases with 409 bytes and a token each, a proposal, the smallest reserved answer; a tenth is kept.
+            assert_eq!(message.rsplit(' ').next(), Some("1757"), "{message}");
+            json!(1_757)
         } else {
             json!(least)
         };
         assert_eq!(refused(name, least_limit).await, [], "{message}");
         assert_eq!(problems[0].suggestion, Some(format!("\"{name}\": {least}")));
-        let less = if name == "max_tokens" { json!(3_493) } else { json!(least * 0.8) };
+        let less = if name == "max_tokens" { json!(1_756) } else { json!(least * 0.8) };
         assert_eq!(refused(name, less).await.len(), 1, "{message}");
     }
 }
@@ -343,6 +344,6 @@ async fn fewshot_asks_no_model_for_proposals_and_auto_keeps_a_part_for_demos() {
             assert_eq!(estimate.cases.max, Some(16 + 8 * (8 + 16) + 3 * 16));
         }
     }
-    // 16 + 8 + 16 cases, 5 requests of a proposal; a quarter or 45 % are kept.
-    assert_eq!(least, [54, 60, 82, 60]);
+    // 12 + 8 + 12 cases, a request for a proposal; 10 or 30 % are kept.
+    assert_eq!(least, [36, 37, 48, 37]);
 }

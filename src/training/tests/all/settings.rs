@@ -127,7 +127,7 @@ async fn a_replayed_call_takes_as_long_as_it_did() {
 }
 
 #[tokio::test]
-async fn requests_that_are_in_flight_for_long_are_told() {
+async fn long_requests_are_recorded_as_in_flight() {
     let world = World::new().scripted(vec![Answer::Hangs, Answer::Hangs]);
     let (a, b) = (asking(0, "a"), asking(1, "b"));
     let plan = one();

@@ -271,7 +271,7 @@ impl Trained {
         }
     }
 
-    /// The optimizer is told of cases for training, and of no others.
+    /// Requests of the optimizer contain cases for training, and no others.
     pub(crate) fn assert_held_out(&self, lab: &Words<'_>) {
         let asked = lab.asked.lock();
         let is_told = |split: &str| {

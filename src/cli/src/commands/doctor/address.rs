@@ -24,7 +24,7 @@ pub(super) struct Probed {
 /// Who answers there.
 #[derive(Debug, PartialEq, Eq)]
 enum Service {
-    Nobody,
+    Silent,
     /// Another program.
     Other,
     /// Each part of a Callboard, with the reason when it is not ready.
@@ -46,7 +46,7 @@ pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
     let base =
         if speaks_tls { public.unwrap_or(format!("https://{place}")) } else { format!("http://{place}") };
     // Asked first: while we try to listen nobody else could.
-    let service = if port == 0 { Service::Nobody } else { ask(&base, web).await };
+    let service = if port == 0 { Service::Silent } else { ask(&base, web).await };
     Probed { base, port, speaks_tls, listen: server::may_listen(config), service }
 }
 
@@ -61,7 +61,7 @@ fn place(host: &str, port: u16) -> String {
 }
 
 async fn ask(base: &str, web: &Web) -> Service {
-    let Ok(answer) = web.get(&format!("{base}/readyz"), SOON, None).await else { return Service::Nobody };
+    let Ok(answer) = web.get(&format!("{base}/readyz"), SOON, None).await else { return Service::Silent };
     let Ok(body) = answer.bytes().await else { return Service::Other };
     serde_json::from_slice(&body).ok().and_then(|body| parts(&body)).map_or(Service::Other, Service::Ours)
 }
@@ -81,7 +81,7 @@ pub(super) fn judge(probed: &Probed) -> Vec<Finding> {
     let address = match (listen, service) {
         (Err(error @ StartError::Exposure(_)), _) => Finding::refusal(ADDRESS, &error.to_string()),
         (_, Service::Ours(_)) => Finding::ok(ADDRESS, format!("the service answers at {base}")),
-        (Err(StartError::Listen(_)), Service::Nobody) if *speaks_tls => Finding::warning(
+        (Err(StartError::Listen(_)), Service::Silent) if *speaks_tls => Finding::warning(
             ADDRESS,
             format!(
                 "port {port} is in use, but nothing answers at {base} with a certificate that this machine trusts"
