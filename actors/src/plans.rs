@@ -37,8 +37,10 @@ pub struct Runnable {
     pub workflow: Arc<StoredWorkflow>,
     /// Its live version, if it has one.
     pub version: Option<Arc<LoadedVersion>>,
-    /// Its canary, if it has one.
+    /// Its canary, if it has one that compiles.
     pub canary: Option<Canary>,
+    /// What was read: also a canary that does not compile.
+    versions: LiveVersions,
 }
 
 /// A version that a part of the new threads of a chat uses.
@@ -60,14 +62,6 @@ impl Runnable {
             .filter(is_it)
             .map(|known| Arc::clone(&known.version))
             .or_else(|| self.version.clone())
-    }
-
-    /// Whether chats of the workflow use these versions.
-    fn uses(&self, versions: &LiveVersions) -> bool {
-        let number = |version: &Arc<LoadedVersion>| version.number;
-        let canary = self.canary.as_ref().map(|canary| (canary.version.number, canary.percent));
-        let wanted = versions.canary.zip(versions.percent).map(|(number, percent)| (Some(number), percent));
-        self.version.as_ref().and_then(number) == versions.live && canary == wanted
     }
 }
 
@@ -107,11 +101,12 @@ pub(crate) struct Changing<'a> {
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
+        // Before the mark is removed: a turn between both would find the old version.
+        self.plans.forget(self.workflow);
         if let Some(mut count) = self.plans.changing.get_mut(&self.workflow) {
             *count = count.saturating_sub(1);
         }
         self.plans.changing.remove_if(&self.workflow, |_, count| *count == 0);
-        self.plans.forget(self.workflow);
     }
 }
 
@@ -164,7 +159,7 @@ impl Plans {
     /// [`PlanError`] when they cannot be read or compiled.
     pub(crate) async fn current(&self, known: Runnable) -> Result<Runnable, PlanError> {
         let Some(versions) = self.store.live_versions(known.workflow.id).await? else { return Ok(known) };
-        if known.uses(&versions) {
+        if known.versions == versions {
             return Ok(known);
         }
         self.workflows.remove(&known.workflow.id);
@@ -174,8 +169,9 @@ impl Plans {
     async fn loaded(
         &self,
         workflow: Arc<StoredWorkflow>,
-        LiveVersions { live, canary, percent }: LiveVersions,
+        versions: LiveVersions,
     ) -> Result<Runnable, PlanError> {
+        let LiveVersions { live, canary, percent } = versions;
         let version = match live {
             Some(number) => self.numbered(workflow.id, number).await?,
             None => None,
@@ -198,7 +194,7 @@ impl Plans {
                 None
             }
         };
-        Ok(Runnable { workflow, version, canary })
+        Ok(Runnable { workflow, version, canary, versions })
     }
 
     async fn numbered(&self, workflow: Uuid, number: i32) -> Result<Option<Arc<LoadedVersion>>, PlanError> {

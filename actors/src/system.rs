@@ -21,14 +21,15 @@ use crate::clock_watch::ClockWatch;
 use crate::delivery::mail::{self, MailQueue};
 use crate::delivery::outbox;
 use crate::jobs;
+use crate::jobs::canaries::CanaryRounds;
 use crate::jobs::clock_leaps::ClockLeaps;
 use crate::jobs::erasures::ErasureRounds;
+use crate::jobs::gates::GateRounds;
 use crate::jobs::lease::LeaseRounds;
 use crate::jobs::maintenance::Maintenance;
 use crate::jobs::questions::QuestionRounds;
 use crate::jobs::replies::ReplyRounds;
 use crate::jobs::retention::Retention;
-use crate::jobs::rollouts::RolloutRounds;
 use crate::jobs::usage::Usage;
 use crate::kinds::Actors;
 use crate::kinds::action::Actions;
@@ -365,7 +366,8 @@ impl System {
         jobs::start(guardian, clock, lease_rounds);
         jobs::start(guardian, clock, foreign_streams);
         jobs::start(guardian, clock, usage);
-        jobs::start(guardian, clock, RolloutRounds::new(self.trainings()));
+        jobs::start(guardian, clock, GateRounds::new(self.trainings()));
+        jobs::start(guardian, clock, CanaryRounds::new(ports.clone()));
         jobs::start(guardian, clock, ReplyRounds::new(ports.clone()));
         jobs::start(guardian, clock, Maintenance { retention: self.retention.clone(), sweeper });
     }

@@ -7,5 +7,6 @@ CREATE INDEX training_calls_by_key ON training_calls USING hash (key) WHERE repl
 -- What becomes of the replies of calls once their training has ended.
 ALTER TABLE workspaces
     ADD COLUMN training_calls text NOT NULL DEFAULT 'keep' CHECK (training_calls IN ('keep', 'drop'));
--- Replies that are still to be erased.
-CREATE INDEX training_calls_with_reply ON training_calls (run_id) WHERE reply IS NOT NULL;
+-- Trainings whose replies are not erased yet.
+ALTER TABLE training_runs ADD COLUMN replies_erased_at timestamptz;
+CREATE INDEX training_runs_with_replies ON training_runs (workflow_id) WHERE replies_erased_at IS NULL;

@@ -1,14 +1,15 @@
 //! Periodic work: one file for each job. Each job does a round, waits, and does the next.
 
+pub(crate) mod canaries;
 pub(crate) mod clock_leaps;
 mod cron;
 pub(crate) mod erasures;
+pub(crate) mod gates;
 pub(crate) mod lease;
 pub(crate) mod maintenance;
 pub(crate) mod questions;
 pub(crate) mod replies;
 pub(crate) mod retention;
-pub(crate) mod rollouts;
 mod run_queue;
 mod streams;
 pub(crate) mod usage;

@@ -17,6 +17,7 @@ pub(crate) struct RolloutSignals {
 
 #[derive(Default)]
 struct Inner {
+    gates: Notify,
     woken: Notify,
     /// Workflows whose canaries have a new turn or new feedback.
     canaries: Mutex<HashSet<Uuid>>,
@@ -25,7 +26,7 @@ struct Inner {
 impl RolloutSignals {
     /// An evaluation for a gate was stored or has ended.
     pub(crate) fn gates(&self) {
-        self.inner.woken.notify_one();
+        self.inner.gates.notify_one();
     }
 
     /// A turn has ended, or there is new feedback.
@@ -35,8 +36,16 @@ impl RolloutSignals {
         }
     }
 
-    /// Waits for a signal, `limit` at most; returns the workflows to check.
-    pub(crate) async fn wait(&self, clock: &dyn Clock, limit: Duration) -> Vec<Uuid> {
+    /// Waits for a signal of gates, `limit` at most.
+    pub(crate) async fn wait_gates(&self, clock: &dyn Clock, limit: Duration) {
+        tokio::select! {
+            () = self.inner.gates.notified() => {}
+            () = clock.sleep(limit) => {}
+        }
+    }
+
+    /// Waits for a signal of canaries, `limit` at most; returns the workflows to check.
+    pub(crate) async fn wait_canaries(&self, clock: &dyn Clock, limit: Duration) -> Vec<Uuid> {
         if self.inner.canaries.lock().is_empty() {
             tokio::select! {
                 () = self.inner.woken.notified() => {}

@@ -29,8 +29,10 @@ pub enum ActorKind {
     Triggers,
     /// Measures what workspaces keep.
     Usage,
-    /// Starts evaluations of gates and judges canaries.
-    Rollouts,
+    /// Starts evaluations of gates.
+    Gates,
+    /// Judges canaries.
+    Canaries,
     /// Erases replies of models that are not kept.
     Replies,
     /// Polls events of streams that other instances write.
@@ -90,7 +92,8 @@ impl ActorKind {
             | Self::Mail
             | Self::Outbox
             | Self::Triggers
-            | Self::Rollouts
+            | Self::Gates
+            | Self::Canaries
             | Self::Replies
             | Self::Streams => RestartPolicy { exhausted: Exhausted::Escalate, mailbox: 8, ..BASE },
         }
@@ -111,7 +114,8 @@ impl ActorKind {
             Self::Outbox => "outbox",
             Self::Triggers => "triggers",
             Self::Usage => "usage",
-            Self::Rollouts => "rollouts",
+            Self::Gates => "gates",
+            Self::Canaries => "canaries",
             Self::Replies => "replies",
             Self::Streams => "streams",
         }

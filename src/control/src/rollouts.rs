@@ -6,7 +6,8 @@ use wire::{AuditAction, CanaryOutcome, ErrorCode, PutRollout, RolloutCanary};
 use crate::workflows::{self, entry};
 use crate::{Decision, Refusal, Requester};
 
-/// Sets the gate and the canary; what is not there is removed. A canary that is live now leaves that to the version before it.
+/// Sets the gate and the canary; what is not there is removed. If the canary is the live version, the version before it
+/// becomes live.
 ///
 /// # Errors
 /// [`ErrorCode::VersionNotFound`], [`ErrorCode::VersionGateFailed`] for a canary that has failed its gate, [`ErrorCode::InvalidRequest`],

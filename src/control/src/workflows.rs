@@ -124,15 +124,10 @@ pub async fn set_live(
     force: bool,
 ) -> Decision<StoredWorkflow> {
     check_gate_of(changes, workflow, number, force).await?;
-    let before = changes.set_live_version(workflow.id, number).await?;
-    let before = before.ok_or_else(|| Refusal::new(ErrorCode::VersionNotFound))?;
-    if before != Some(number) {
-        let before = before.map_or_else(|| "none".to_owned(), |before| before.to_string());
-        let forced = if force { ", forced" } else { "" };
-        let reason = Some(format!("from version {before} to {number}{forced}"));
-        let entry = entry(by, AuditAction::WorkflowLiveVersionSet, workflow);
-        changes.audit(&AuditEntry { reason, ..entry }).await?;
-    }
+    let reason = force.then(|| "forced".to_owned());
+    let entry = AuditEntry { reason, ..entry(by, AuditAction::WorkflowLiveVersionSet, workflow) };
+    let before = changes.set_live_version(workflow.id, number, entry).await?;
+    before.ok_or_else(|| Refusal::new(ErrorCode::VersionNotFound))?;
     let latest_version = workflow.latest_version.max(Some(number));
     Ok(StoredWorkflow { live_version: Some(number), latest_version, ..workflow.clone() })
 }

@@ -1,7 +1,7 @@
 //! How versions of a workflow become live: the gate and the canary.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::Timestamp;
 
@@ -49,6 +49,22 @@ pub struct RolloutGate {
     /// failure.
     #[serde(default)]
     pub budget: Option<Map<String, Value>>,
+}
+
+impl RolloutGate {
+    /// The object `evaluation` for this version of a dataset; `None`: the latest one.
+    #[must_use]
+    pub fn evaluation(&self, dataset: &str, version: Option<i32>) -> Map<String, Value> {
+        let mut of = Map::from_iter([("id".to_owned(), json!(dataset))]);
+        of.extend(version.map(|number| ("version".to_owned(), json!(number))));
+        let mut evaluation = Map::from_iter([
+            ("dataset".to_owned(), Value::Object(of)),
+            ("evaluators".to_owned(), json!(self.evaluators)),
+        ]);
+        evaluation.extend(self.max_cases.map(|most| ("max_cases".to_owned(), json!(most))));
+        evaluation.extend(self.budget.clone().map(|budget| ("budget".to_owned(), Value::Object(budget))));
+        evaluation
+    }
 }
 
 /// The version that a part of the new threads uses.

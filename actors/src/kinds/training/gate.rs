@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ring::digest::{SHA256, digest};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use store::{GateEvaluation, GateResult, StoreError};
 use training::Evaluated;
 use training::optimize::StopReason;
@@ -32,17 +32,30 @@ impl Trainings {
     /// [`StoreError`] if the database does not answer.
     pub(crate) async fn advance_gates(&self) -> Result<(), StoreError> {
         for evaluation in self.ports.store.unfinished_gate_evaluations().await? {
-            let failure = match (evaluation.started_at, evaluation.ended_at) {
-                (None, _) => self.start_evaluation(&evaluation).await?,
-                (Some(_), None) => None,
-                (Some(_), Some(_)) => Some(why_ended(evaluation.run_error.as_deref())),
-            };
-            if let Some(error) = failure {
-                let result = GateResult { score: Err(error), fingerprint: Vec::new() };
-                let _changing = self.ports.plans.changing(evaluation.workflow_id);
-                self.ports.store.settle_gate_evaluation(None, evaluation.run_id, &result).await?;
+            if let Err(error) = self.advance_gate(&evaluation).await {
+                let (run, workflow) = (evaluation.run_id, evaluation.workflow_id);
+                tracing::warn!(%run, %workflow, %error, "failed to advance the gate of a version; retrying");
             }
         }
+        Ok(())
+    }
+
+    async fn advance_gate(&self, evaluation: &GateEvaluation) -> Result<(), StoreError> {
+        let failure = match evaluation.ended_at {
+            Some(_) => Some(why_ended(evaluation.run_error.as_deref())),
+            None => match self.start_evaluation(evaluation).await {
+                // It does not pass.
+                Err(error @ StoreError::Corrupt(_)) => {
+                    tracing::error!(run = %evaluation.run_id, %error, "failed to start the evaluation of a gate");
+                    Some(format!("the version cannot be evaluated: {error}"))
+                }
+                started => started?,
+            },
+        };
+        let Some(error) = failure else { return Ok(()) };
+        let result = GateResult { score: Err(error), fingerprint: Vec::new() };
+        let _changing = self.ports.plans.changing(evaluation.workflow_id);
+        self.ports.store.settle_gate_evaluation(None, evaluation.run_id, &result).await?;
         Ok(())
     }
 
@@ -68,6 +81,8 @@ impl Trainings {
         match self.start(prepared, key).await {
             Ok(_) => Ok(None),
             Err(RunStartError::KeyReused) => Ok(Some("the id of the evaluation is in use".to_owned())),
+            // Trying again would read all cases each time.
+            Err(RunStartError::Full(full)) => Ok(Some(format!("the evaluation cannot be stored: {full}"))),
             Err(RunStartError::Store(error)) => Err(error),
             Err(error) => {
                 tracing::warn!(run = %evaluation.run_id, %error, "failed to start the evaluation of a gate; retrying");
@@ -114,15 +129,7 @@ impl Trainings {
         version: Option<Arc<LoadedVersion>>,
         gate: &RolloutGate,
     ) -> Result<(), Refused> {
-        let mut dataset = Map::from_iter([("id".to_owned(), json!(gate.dataset))]);
-        dataset.extend(gate.dataset_version.map(|number| ("version".to_owned(), json!(number))));
-        let mut request = Map::from_iter([
-            ("dataset".to_owned(), Value::Object(dataset)),
-            ("evaluators".to_owned(), json!(gate.evaluators)),
-        ]);
-        request.extend(gate.max_cases.map(|most| ("max_cases".to_owned(), json!(most))));
-        request.extend(gate.budget.as_ref().map(|budget| ("budget".to_owned(), json!(budget))));
-        let request = Value::Object(request);
+        let request = Value::Object(gate.evaluation(&gate.dataset, gate.dataset_version));
         match version {
             Some(version) => {
                 let number = version.number.unwrap_or_default();

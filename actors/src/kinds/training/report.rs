@@ -38,14 +38,13 @@ impl Trainings {
         let mut warnings = decided.as_ref().map(|decided| decided.warnings.clone()).unwrap_or_default();
         warnings.extend(more_warnings);
         let output = stored.output.as_deref().and_then(|output| stored_json(output).ok());
-        let of_kind = |kind: TrainingKind| {
-            output.clone().filter(|_| TrainingKind::from_name(&stored.trigger) == Some(kind))
-        };
+        let kind = TrainingKind::from_name(&stored.trigger);
+        let of_kind = |wanted: TrainingKind| output.clone().filter(|_| kind == Some(wanted));
         let result = of_kind(TrainingKind::Training).and_then(read::<TrainingResult>);
         let evaluation = of_kind(TrainingKind::Evaluation).and_then(read::<EvaluationResult>);
         let trainable = decided.as_ref().map(|decided| decided.trainable.as_slice()).unwrap_or_default();
         let names = store.names_of_training(stored.workflow_id, training.dataset_id).await?;
-        let is_evaluation = stored.trigger == TrainingKind::Evaluation.as_str();
+        let is_evaluation = kind == Some(TrainingKind::Evaluation);
         let data = ReportData {
             workflow_name: names.workflow,
             dataset_name: names.dataset,

@@ -275,6 +275,13 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
         (&shown["canary"]["promote_after_turns"], &shown["counts"]["live"]["turns"]),
         (&json!(9), &json!(0))
     );
+    terminal.does(&["workflow", "rollout", "set", "desk", "--canary", "2", "--percent", "20"]).await;
+    let shown = json_of(&terminal.does(&["workflow", "rollout", "show", "desk", "--output", "json"]).await);
+    assert_eq!(
+        (&shown["canary"]["promote_after_turns"], &shown["canary"]["percent"]),
+        (&json!(9), &json!(20)),
+        "another share keeps the rest"
+    );
     let promoted = terminal.does(&["workflow", "rollout", "promote", "desk"]).await;
     assert!(
         promoted.contains("live       version 2\n") && promoted.contains("version 2 was promoted"),

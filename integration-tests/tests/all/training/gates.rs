@@ -115,6 +115,9 @@ async fn a_version_becomes_live_once_it_passes_and_stays_out_if_it_fails() {
         (&run["kind"], &run["version"], &run["best_score"]),
         (&json!("evaluation"), &json!(2), &json!(1.0))
     );
+    let report = format!("{}/trainer/runs/{}/report", desk.path, passed["run_id"].as_str().unwrap());
+    let report = t.get(&report).await.value();
+    assert!(!report["distribution"].as_array().unwrap().is_empty(), "{report}");
     // A score below the threshold.
     let third = desk.save(answering("bad")).await;
     let failed = desk.decided(third).await;
@@ -149,7 +152,7 @@ async fn a_version_becomes_live_once_it_passes_and_stays_out_if_it_fails() {
     let rows = "SELECT string_agg(actor_kind || ': ' || reason, ', ' ORDER BY id) FROM audit_log WHERE action = 'workflow.live_version_set'";
     assert_eq!(
         t.scalar(rows).await,
-        "system: the gate passed: from version 1 to 2, anonymous: from version 2 to 3, forced, anonymous: from version 3 to 1"
+        "system: the gate passed: from version 1 to 2, anonymous: forced: from version 2 to 3, anonymous: from version 3 to 1"
     );
     let sets = "SELECT string_agg(reason, ', ') FROM audit_log WHERE action = 'workflow.rollout_set'";
     assert_eq!(t.scalar(sets).await, "gate: dataset orders, threshold 0.4, drop 0.02; no canary");

@@ -1,15 +1,16 @@
 //! What a canary is judged by, and its end.
 
+use auth::principal::Actor;
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Integer, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use kernel::first_id_at;
 use uuid::Uuid;
-use wire::{CanaryCounts, CanaryOutcome, EndedCanary, VersionCounts};
+use wire::{AuditAction, CanaryCounts, CanaryOutcome, EndedCanary, GateStatus, VersionCounts};
 
-use super::records::StoredCanary;
-use crate::{Changes, Store, StoreError};
+use super::records::{StoredCanary, StoredRollout};
+use crate::{AuditEntry, AuditTarget, Changes, Outcome, Store, StoreError};
 
 /// The canary of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,30 +94,99 @@ impl Store {
 }
 
 impl Changes {
-    /// Ends a canary unless it has ended by now; returns whether it did. Its threads use the live version from then on.
+    /// Ends a canary unless it has ended by now; returns what became of it. A canary to promote becomes live, unless it has failed its gate
+    /// meanwhile. Threads of one that is rolled back use the live version from then on.
     ///
     /// # Errors
-    /// [`StoreError`] if the database does not answer.
+    /// [`StoreError::Archived`] for a canary to promote when the workflow is.
     pub async fn end_canary(
         &mut self,
         workflow: Uuid,
         canary: StoredCanary,
         end: CanaryEnd,
-    ) -> Result<bool, StoreError> {
-        let now = self.store.now();
+    ) -> Result<Option<CanaryOutcome>, StoreError> {
         // The order in which everything locks these rows.
-        diesel::sql_query("SELECT FROM workflows WHERE id = $1 FOR UPDATE")
-            .bind::<SqlUuid, _>(workflow)
-            .execute(&mut *self.connection)
-            .await?;
-        let Some(mut rollout) = self.rollout(workflow).await? else { return Ok(false) };
+        let locked = self.lock_live(workflow).await?;
+        let Some(rollout) = self.rollout(workflow).await? else { return Ok(None) };
         if rollout.canary.is_none_or(|known| (known.version, known.since) != (canary.version, canary.since)) {
-            return Ok(false);
+            return Ok(None);
         }
-        rollout.canary = None;
-        rollout.last_canary = Some(ended(canary, end, now));
-        self.put_rollout(&rollout).await?;
-        Ok(true)
+        if end.outcome == CanaryOutcome::Promoted && locked.is_archived {
+            return Err(StoreError::Archived);
+        }
+        let gate = match end.outcome {
+            CanaryOutcome::Promoted => self.version_gate(workflow, canary.version).await?,
+            _ => None,
+        };
+        let end = match gate.filter(|gate| gate.status == GateStatus::Failed) {
+            Some(gate) => CanaryEnd { counts: end.counts, ..failed_gate(gate.error.as_deref()) },
+            None => end,
+        };
+        let outcome = end.outcome;
+        self.store_end(rollout, canary, end).await?;
+        if outcome == CanaryOutcome::Promoted {
+            let entry = entry_of_service(
+                AuditAction::WorkflowLiveVersionSet,
+                (workflow, locked.workspace),
+                "the canary was promoted",
+            );
+            self.move_live(locked, canary.version, entry).await?;
+        }
+        Ok(Some(outcome))
+    }
+
+    /// A version has failed its gate: a canary of it is rolled back.
+    pub(super) async fn end_failed_canary(
+        &mut self,
+        workflow: Uuid,
+        version: i32,
+        error: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let Some(rollout) = self.rollout(workflow).await? else { return Ok(()) };
+        let Some(canary) = rollout.canary.filter(|canary| canary.version == version) else { return Ok(()) };
+        self.store_end(rollout, canary, failed_gate(error)).await
+    }
+
+    /// Stores how a canary ended, and adds that to the audit trail.
+    async fn store_end(
+        &mut self,
+        rollout: StoredRollout,
+        canary: StoredCanary,
+        end: CanaryEnd,
+    ) -> Result<(), StoreError> {
+        let action = match end.outcome {
+            CanaryOutcome::Promoted => AuditAction::WorkflowCanaryPromoted,
+            _ => AuditAction::WorkflowCanaryRolledBack,
+        };
+        let reason = format!("version {}: {}", canary.version, end.reason.as_deref().unwrap_or_default());
+        let entry = entry_of_service(action, (rollout.workflow_id, rollout.workspace_id), &reason);
+        let last_canary = Some(ended(canary, end, self.store.now()));
+        self.put_rollout(&StoredRollout { canary: None, last_canary, ..rollout }).await?;
+        self.audit(&entry).await
+    }
+}
+
+/// The end of a canary whose version has failed its gate.
+fn failed_gate(error: Option<&str>) -> CanaryEnd {
+    let reason = Some(format!("it failed its gate: {}", error.unwrap_or("without a reason")));
+    CanaryEnd { outcome: CanaryOutcome::RolledBack, reason, counts: None }
+}
+
+/// A row of the audit trail for something that the service does by itself.
+pub(super) fn entry_of_service(
+    action: AuditAction,
+    (workflow, workspace): (Uuid, Uuid),
+    reason: &str,
+) -> AuditEntry {
+    AuditEntry {
+        actor: Actor { kind: "system", id: None },
+        action,
+        target: Some(AuditTarget { kind: "workflow", id: workflow.to_string() }),
+        workspace: Some(workspace),
+        outcome: Outcome::Success,
+        reason: Some(reason.to_owned()),
+        address: None,
+        request_id: None,
     }
 }
 

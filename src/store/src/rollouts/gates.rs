@@ -1,23 +1,24 @@
-//! Gates of versions: begun with the version, in its transaction.
+//! Gates of versions: started with the version, in its transaction.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{
-    Array, BigInt, Bytea, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    Array, BigInt, Bool, Bytea, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid,
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use ring::digest::{SHA256, digest};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 use wire::{GateStatus, RolloutGate, VersionGate};
 
 use super::records::StoredRollout;
+use crate::training::find_dataset;
 use crate::{Changes, Store, StoreError};
 
 /// Evaluations that one round looks at.
 const AT_ONCE: i64 = 100;
 
-/// An evaluation for a gate that has no result yet.
+/// An evaluation for a gate that has no result yet, and does not execute.
 #[derive(Debug, Clone, QueryableByName)]
 pub struct GateEvaluation {
     /// Its run.
@@ -65,11 +66,9 @@ struct GateRow {
 }
 
 #[derive(QueryableByName)]
-struct DatasetVersion {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
-    #[diesel(sql_type = Nullable<Integer>)]
-    number: Option<i32>,
+struct Existence {
+    #[diesel(sql_type = Bool)]
+    exists: bool,
 }
 
 /// An evaluation to start.
@@ -107,20 +106,17 @@ impl NewEvaluation<'_> {
 
 /// The object `evaluation` for a version of a dataset, and the SHA-256 of what decides its score.
 fn evaluation(gate: &RolloutGate, dataset: Uuid, number: i32) -> (String, Vec<u8>) {
-    let mut request = Map::from_iter([
-        ("dataset".to_owned(), json!({"id": dataset.to_string(), "version": number})),
-        ("evaluators".to_owned(), json!(gate.evaluators)),
-    ]);
-    request.extend(gate.max_cases.map(|most| ("max_cases".to_owned(), json!(most))));
-    let text = |request: &Map<String, Value>| json!(request).to_string();
-    let key = digest(&SHA256, text(&request).as_bytes()).as_ref().to_vec();
-    request.extend(gate.budget.clone().map(|budget| ("budget".to_owned(), Value::Object(budget))));
-    (text(&request), key)
+    let request = gate.evaluation(&dataset.to_string(), Some(number));
+    let text = |request: Map<String, Value>| Value::Object(request).to_string();
+    let mut decisive = request.clone();
+    decisive.remove("budget");
+    let key = digest(&SHA256, text(decisive).as_bytes()).as_ref().to_vec();
+    (text(request), key)
 }
 
 impl Changes {
-    /// Begins the gate of a version that is saved in this transaction: the evaluation is started after the commit, by any instance.
-    pub(crate) async fn begin_gate(
+    /// Starts the gate of a version that is saved in this transaction: any instance starts its evaluation after the commit.
+    pub(crate) async fn start_gate(
         &mut self,
         rollout: &StoredRollout,
         gate: &RolloutGate,
@@ -130,7 +126,7 @@ impl Changes {
         let run_id = self.store.ids().uuid()?;
         let found = dataset_version(&mut self.connection, rollout.workflow_id, gate).await?;
         let (workflow_id, workspace_id) = (rollout.workflow_id, rollout.workspace_id);
-        let begun = match found {
+        let started = match found {
             Ok((dataset, number)) => {
                 let (request, key) = evaluation(gate, dataset, number);
                 let new = NewEvaluation {
@@ -146,7 +142,7 @@ impl Changes {
             }
             Err(error) => Err(error),
         };
-        let status = if begun.is_ok() { GateStatus::Running } else { GateStatus::Failed };
+        let status = if started.is_ok() { GateStatus::Running } else { GateStatus::Failed };
         diesel::sql_query(
             "INSERT INTO version_gates (workflow_id, version, workspace_id, status, threshold, max_drop, run_id, error,
                  created_at, finished_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
@@ -157,10 +153,10 @@ impl Changes {
         .bind::<Text, _>(status.as_str())
         .bind::<Double, _>(gate.threshold)
         .bind::<Double, _>(gate.max_drop)
-        .bind::<Nullable<SqlUuid>, _>(begun.as_ref().ok())
-        .bind::<Nullable<Text>, _>(begun.as_ref().err())
+        .bind::<Nullable<SqlUuid>, _>(started.as_ref().ok())
+        .bind::<Nullable<Text>, _>(started.as_ref().err())
         .bind::<Timestamptz, _>(now)
-        .bind::<Nullable<Timestamptz>, _>(begun.is_err().then_some(now))
+        .bind::<Nullable<Timestamptz>, _>(started.is_err().then_some(now))
         .execute(&mut *self.connection)
         .await?;
         Ok(())
@@ -192,16 +188,20 @@ impl Store {
         gates(&mut *self.connection().await?, workflow, versions).await
     }
 
-    /// Evaluations for gates that have no result yet, oldest first.
+    /// Evaluations for gates that are to be started, or whose run has ended without a result: the oldest of each workspace first, then the
+    /// second of each, so that no workspace waits for all evaluations of another one.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn unfinished_gate_evaluations(&self) -> Result<Vec<GateEvaluation>, StoreError> {
         Ok(diesel::sql_query(
-            "SELECT e.run_id, e.workflow_id, e.workspace_id, e.version, e.request, r.created_at AS started_at,
-                 r.finished_at AS ended_at, r.error AS run_error
-             FROM gate_evaluations e LEFT JOIN runs r ON r.id = e.run_id
-             WHERE e.finished_at IS NULL ORDER BY e.run_id LIMIT $1",
+            "SELECT run_id, workflow_id, workspace_id, version, request, started_at, ended_at, run_error FROM (
+                 SELECT e.run_id, e.workflow_id, e.workspace_id, e.version, e.request, r.created_at AS started_at,
+                     r.finished_at AS ended_at, r.error AS run_error,
+                     row_number() OVER (PARTITION BY e.workspace_id ORDER BY e.run_id) AS place
+                 FROM gate_evaluations e LEFT JOIN runs r ON r.id = e.run_id
+                 WHERE e.finished_at IS NULL AND (r.id IS NULL OR r.finished_at IS NOT NULL)) waiting
+             ORDER BY place, run_id LIMIT $1",
         )
         .bind::<BigInt, _>(AT_ONCE)
         .load(&mut *self.connection().await?)
@@ -215,22 +215,21 @@ async fn dataset_version(
     workflow: Uuid,
     gate: &RolloutGate,
 ) -> Result<Result<(Uuid, i32), String>, StoreError> {
-    let found: Option<DatasetVersion> = diesel::sql_query(
-        "SELECT d.id, (SELECT max(v.number) FROM dataset_versions v WHERE v.dataset_id = d.id
-                 AND ($4::int IS NULL OR v.number = $4)) AS number
-         FROM datasets d WHERE d.workflow_id = $1 AND d.name IS NOT NULL AND d.deleted_at IS NULL AND (d.id = $2 OR d.name = $3)",
+    let Some(dataset) = find_dataset(connection, workflow, &gate.dataset).await? else {
+        let named = gate.dataset.replace('\0', "");
+        return Ok(Err(format!("the dataset '{named}' of the gate was not found")));
+    };
+    let Some(number) = gate.dataset_version else { return Ok(Ok((dataset.id, dataset.version))) };
+    let found: Existence = diesel::sql_query(
+        "SELECT EXISTS (SELECT FROM dataset_versions WHERE dataset_id = $1 AND number = $2) AS exists",
     )
-    .bind::<SqlUuid, _>(workflow)
-    .bind::<Nullable<SqlUuid>, _>(Uuid::parse_str(&gate.dataset).ok())
-    .bind::<Text, _>(&gate.dataset)
-    .bind::<Nullable<Integer>, _>(gate.dataset_version)
+    .bind::<SqlUuid, _>(dataset.id)
+    .bind::<Integer, _>(number)
     .get_result(connection)
-    .await
-    .optional()?;
-    Ok(match found {
-        Some(DatasetVersion { id, number: Some(number) }) => Ok((id, number)),
-        Some(_) => Err(format!("the dataset '{}' of the gate does not have the version", gate.dataset)),
-        None => Err(format!("the dataset '{}' of the gate was not found", gate.dataset)),
+    .await?;
+    Ok(match found.exists {
+        true => Ok((dataset.id, number)),
+        false => Err(format!("the dataset '{}' of the gate does not have the version", gate.dataset)),
     })
 }
 

@@ -5,29 +5,51 @@ use diesel::dsl::exists;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
-use wire::{CanaryOutcome, EndedCanary};
+use wire::{AuditAction, CanaryOutcome, EndedCanary};
 
 use super::canary::{CanaryEnd, ended};
 use super::records::StoredCanary;
 use crate::schema::{workflow_versions, workflows};
-use crate::{Changes, StoreError};
+use crate::{AuditEntry, Changes, StoreError};
 
 /// Stored as the live version of a workflow whose versions have not passed the gate yet.
 const NONE: i32 = 0;
 
+/// A workflow that this transaction has locked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LockedWorkflow {
+    pub(super) id: Uuid,
+    pub(super) workspace: Uuid,
+    pub(super) latest: i32,
+    pub(super) live: Option<i32>,
+    pub(super) is_archived: bool,
+}
+
 impl Changes {
-    /// Locks a workflow; returns its latest and its live version.
-    pub(super) async fn lock_live(&mut self, workflow: Uuid) -> Result<(i32, Option<i32>), StoreError> {
-        let (latest, live): (Option<i32>, Option<i32>) = workflows::table
-            .find(workflow)
-            .select((workflows::latest_version, workflows::live_version))
-            .for_update()
-            .first(&mut *self.connection)
-            .await?;
-        Ok((latest.unwrap_or(0), live.or(latest).filter(|live| *live > NONE)))
+    /// Locks a workflow.
+    pub(super) async fn lock_live(&mut self, workflow: Uuid) -> Result<LockedWorkflow, StoreError> {
+        let (workspace, latest, live, archived_at): (Uuid, Option<i32>, Option<i32>, Option<DateTime<Utc>>) =
+            workflows::table
+                .find(workflow)
+                .select((
+                    workflows::workspace_id,
+                    workflows::latest_version,
+                    workflows::live_version,
+                    workflows::archived_at,
+                ))
+                .for_update()
+                .first(&mut *self.connection)
+                .await?;
+        Ok(LockedWorkflow {
+            id: workflow,
+            workspace,
+            latest: latest.unwrap_or(0),
+            live: live.or(latest).filter(|live| *live > NONE),
+            is_archived: archived_at.is_some(),
+        })
     }
 
-    /// What `workflows.live_version` becomes when a version is saved after `latest`, and what begins with that: a gate, if there is one.
+    /// What `workflows.live_version` becomes when a version is saved after `latest`, and starts the gate, if there is one.
     /// While there is a gate or a canary, the version that is live stays.
     pub(crate) async fn live_after_saving(
         &mut self,
@@ -38,7 +60,7 @@ impl Changes {
         let stays = Some(live.or(latest).unwrap_or(NONE));
         let Some(rollout) = self.rollout(workflow).await? else { return Ok(None) };
         if let Some(gate) = &rollout.gate {
-            self.begin_gate(&rollout, gate, number).await?;
+            self.start_gate(&rollout, gate, number).await?;
             return Ok(stays);
         }
         let is_first = live.or(latest).is_none_or(|live| live == NONE);
@@ -46,13 +68,13 @@ impl Changes {
         Ok(stays.filter(|_| rollout.canary.is_some() && !is_first))
     }
 
-    /// Makes a version live that there is. A canary ends that is now live, or that is older than a version that is live instead of an
-    /// older one.
+    /// Makes an existing version live. Ends the canary if it is now live, or if the live version passed it. Adds `entry` to the audit trail,
+    /// with both versions after its reason.
     pub(super) async fn move_live(
         &mut self,
-        workflow: Uuid,
+        LockedWorkflow { id: workflow, latest, live: before, .. }: LockedWorkflow,
         number: i32,
-        (latest, before): (i32, Option<i32>),
+        entry: AuditEntry,
     ) -> Result<(), StoreError> {
         let now = self.store.now();
         diesel::update(workflows::table.find(workflow))
@@ -63,6 +85,10 @@ impl Changes {
             .execute(&mut *self.connection)
             .await?;
         self.touch(workflow);
+        let was = before.map_or_else(|| "none".to_owned(), |before| before.to_string());
+        let note = entry.reason.map(|reason| format!("{reason}: ")).unwrap_or_default();
+        let reason = Some(format!("{note}from version {was} to {number}"));
+        self.audit(&AuditEntry { action: AuditAction::WorkflowLiveVersionSet, reason, ..entry }).await?;
         let Some(mut rollout) = self.rollout(workflow).await? else { return Ok(()) };
         let Some(canary) = rollout.canary else { return Ok(()) };
         let is_passed = before.is_none_or(|before| before < canary.version) && number > canary.version;
@@ -82,13 +108,7 @@ impl Changes {
     /// # Errors
     /// [`StoreError::Archived`] when the workflow is.
     pub async fn hold_live_version(&mut self, workflow: Uuid) -> Result<(), StoreError> {
-        self.lock_live(workflow).await?;
-        let archived_at: Option<DateTime<Utc>> = workflows::table
-            .find(workflow)
-            .select(workflows::archived_at)
-            .first(&mut *self.connection)
-            .await?;
-        if archived_at.is_some() { Err(StoreError::Archived) } else { Ok(()) }
+        if self.lock_live(workflow).await?.is_archived { Err(StoreError::Archived) } else { Ok(()) }
     }
 
     /// The live version, as this transaction sees it.
@@ -96,7 +116,7 @@ impl Changes {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn live_version(&mut self, workflow: Uuid) -> Result<Option<i32>, StoreError> {
-        Ok(self.lock_live(workflow).await?.1)
+        Ok(self.lock_live(workflow).await?.live)
     }
 
     /// A canary that ends now without being judged.
@@ -112,7 +132,7 @@ impl Changes {
     }
 
     /// Makes a numbered version live; returns the version that was live before, `Some(None)` if there was none. `None` if the workflow has
-    /// no such version.
+    /// no such version. `entry`: who does that; its reason is extended by both versions.
     ///
     /// # Errors
     /// [`StoreError::Archived`] when the workflow is.
@@ -120,35 +140,38 @@ impl Changes {
         &mut self,
         workflow: Uuid,
         number: i32,
+        entry: AuditEntry,
     ) -> Result<Option<Option<i32>>, StoreError> {
-        self.hold_live_version(workflow).await?;
-        let (latest, before) = self.lock_live(workflow).await?;
-        let there = workflow_versions::table
+        let locked = self.lock_live(workflow).await?;
+        if locked.is_archived {
+            return Err(StoreError::Archived);
+        }
+        let found = workflow_versions::table
             .filter(workflow_versions::workflow_id.eq(workflow))
             .filter(workflow_versions::number.eq(number));
-        let there: bool = diesel::select(exists(there)).get_result(&mut *self.connection).await?;
-        if !there {
+        let is_found: bool = diesel::select(exists(found)).get_result(&mut *self.connection).await?;
+        if !is_found {
             return Ok(None);
         }
-        if before != Some(number) {
-            self.move_live(workflow, number, (latest, before)).await?;
+        if locked.live != Some(number) {
+            self.move_live(locked, number, entry).await?;
         }
-        Ok(Some(before))
+        Ok(Some(locked.live))
     }
 
-    /// The highest numbered version under `number` that has not failed its gate.
+    /// The highest numbered version under `number` that has no gate or has passed it.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn version_before(&mut self, workflow: Uuid, number: i32) -> Result<Option<i32>, StoreError> {
-        let failed = diesel::dsl::sql::<diesel::sql_types::Bool>(
+        let may_be_live = diesel::dsl::sql::<diesel::sql_types::Bool>(
             "NOT EXISTS (SELECT FROM version_gates g WHERE g.workflow_id = workflow_versions.workflow_id
                  AND g.version = workflow_versions.number AND g.status <> 'passed')",
         );
         Ok(workflow_versions::table
             .filter(workflow_versions::workflow_id.eq(workflow))
             .filter(workflow_versions::number.lt(number))
-            .filter(failed)
+            .filter(may_be_live)
             .order(workflow_versions::number.desc())
             .select(workflow_versions::number)
             .first::<Option<i32>>(&mut *self.connection)

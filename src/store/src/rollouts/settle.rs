@@ -1,6 +1,5 @@
 //! Results of evaluations for gates: stored, and in the same transaction decided which version is live.
 
-use auth::principal::Actor;
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Bytea, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
@@ -8,8 +7,10 @@ use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 use wire::{AuditAction, GateStatus};
 
+use super::canary::entry_of_service;
 use super::gates::NewEvaluation;
-use crate::{AuditEntry, AuditTarget, Changes, Outcome, Store, StoreError};
+use super::live::LockedWorkflow;
+use crate::{Changes, Store, StoreError};
 
 /// Sums of floats differ by less.
 const PRECISION: f64 = 1e-9;
@@ -24,7 +25,7 @@ pub struct GateResult {
 }
 
 #[derive(QueryableByName)]
-struct Of {
+struct EvaluationWorkflow {
     #[diesel(sql_type = SqlUuid)]
     workflow_id: Uuid,
 }
@@ -56,7 +57,7 @@ struct RunningGate {
 }
 
 #[derive(QueryableByName)]
-struct Known {
+struct EarlierEvaluation {
     #[diesel(sql_type = Nullable<Double>)]
     score: Option<f64>,
     #[diesel(sql_type = Nullable<Text>)]
@@ -118,13 +119,14 @@ impl Changes {
                 return Ok(None);
             }
         }
-        let of: Option<Of> = diesel::sql_query("SELECT workflow_id FROM gate_evaluations WHERE run_id = $1")
-            .bind::<SqlUuid, _>(run)
-            .get_result(&mut *self.connection)
-            .await
-            .optional()?;
-        let Some(Of { workflow_id: workflow }) = of else { return Ok(None) };
-        let (latest, live) = self.lock_live(workflow).await?;
+        let of: Option<EvaluationWorkflow> =
+            diesel::sql_query("SELECT workflow_id FROM gate_evaluations WHERE run_id = $1")
+                .bind::<SqlUuid, _>(run)
+                .get_result(&mut *self.connection)
+                .await
+                .optional()?;
+        let Some(EvaluationWorkflow { workflow_id: workflow }) = of else { return Ok(None) };
+        let locked = self.lock_live(workflow).await?;
         let now = self.store.now();
         diesel::sql_query(
             "UPDATE gate_evaluations SET score = $2, error = $3, fingerprint = $4, finished_at = $5
@@ -137,17 +139,13 @@ impl Changes {
         .bind::<Timestamptz, _>(now)
         .execute(&mut *self.connection)
         .await?;
-        self.decide_gates(workflow, latest, live).await?;
+        self.decide_gates(locked).await?;
         Ok(Some(workflow))
     }
 
     /// Decides what can be decided, lower versions first. An evaluation of the live version is added where one is missing.
-    async fn decide_gates(
-        &mut self,
-        workflow: Uuid,
-        latest: i32,
-        live: Option<i32>,
-    ) -> Result<(), StoreError> {
+    async fn decide_gates(&mut self, mut locked: LockedWorkflow) -> Result<(), StoreError> {
+        let workflow = locked.id;
         let running: Vec<RunningGate> = diesel::sql_query(
             "SELECT g.version, g.workspace_id, g.threshold, g.max_drop, g.created_at, e.key, e.request, e.fingerprint, e.score,
                  e.error, e.finished_at IS NOT NULL AS is_finished
@@ -157,9 +155,8 @@ impl Changes {
         .bind::<SqlUuid, _>(workflow)
         .load(&mut *self.connection)
         .await?;
-        let mut live = live;
         for gate in running.into_iter().filter(|gate| gate.is_finished) {
-            let Some(decided) = self.decide(workflow, &gate, live).await? else { continue };
+            let Some(decided) = self.decide(workflow, &gate, locked.live).await? else { continue };
             diesel::sql_query(
                 "UPDATE version_gates SET status = $3, score = $4, live_version = $5, live_score = $6, error = $7,
                      finished_at = $8 WHERE workflow_id = $1 AND version = $2",
@@ -174,18 +171,15 @@ impl Changes {
             .bind::<Timestamptz, _>(self.store.now())
             .execute(&mut *self.connection)
             .await?;
+            if decided.status == GateStatus::Failed {
+                self.end_failed_canary(workflow, gate.version, decided.error.as_deref()).await?;
+            }
             // Only to higher numbers: a publisher may have moved further meanwhile.
-            if decided.status == GateStatus::Passed && live.is_none_or(|live| gate.version > live) {
-                self.move_live(workflow, gate.version, (latest, live)).await?;
-                let before = live.map_or_else(|| "none".to_owned(), |live| live.to_string());
-                let reason = format!("the gate passed: from version {before} to {}", gate.version);
-                self.audit_of_service(
-                    AuditAction::WorkflowLiveVersionSet,
-                    (workflow, gate.workspace_id),
-                    reason,
-                )
-                .await?;
-                live = Some(gate.version);
+            if decided.status == GateStatus::Passed && locked.live.is_none_or(|live| gate.version > live) {
+                let of = (workflow, gate.workspace_id);
+                let entry = entry_of_service(AuditAction::WorkflowLiveVersionSet, of, "the gate passed");
+                self.move_live(locked, gate.version, entry).await?;
+                locked.live = Some(gate.version);
             }
         }
         Ok(())
@@ -261,7 +255,7 @@ impl Changes {
         version: i32,
         gate: &RunningGate,
     ) -> Result<LiveScore, StoreError> {
-        let known: Vec<Known> = diesel::sql_query(
+        let known: Vec<EarlierEvaluation> = diesel::sql_query(
             "SELECT score, error, fingerprint, finished_at FROM gate_evaluations
              WHERE workflow_id = $1 AND version = $2 AND key = $3 ORDER BY run_id DESC",
         )
@@ -281,32 +275,9 @@ impl Changes {
         // An older failure may have passed.
         let failed = known.into_iter().find(|one| one.finished_at.is_some_and(|at| at >= gate.created_at));
         Ok(match failed {
-            Some(Known { error: Some(error), .. }) => LiveScore::Failed(error),
+            Some(EarlierEvaluation { error: Some(error), .. }) => LiveScore::Failed(error),
             Some(_) => LiveScore::Failed("cases were erased meanwhile".to_owned()),
             None => LiveScore::Unknown,
         })
-    }
-
-    /// A row of the audit trail for something that the service does by itself.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database does not answer.
-    pub async fn audit_of_service(
-        &mut self,
-        action: AuditAction,
-        (workflow, workspace): (Uuid, Uuid),
-        reason: String,
-    ) -> Result<(), StoreError> {
-        self.audit(&AuditEntry {
-            actor: Actor { kind: "system", id: None },
-            action,
-            target: Some(AuditTarget { kind: "workflow", id: workflow.to_string() }),
-            workspace: Some(workspace),
-            outcome: Outcome::Success,
-            reason: Some(reason),
-            address: None,
-            request_id: None,
-        })
-        .await
     }
 }

@@ -59,6 +59,7 @@ diesel::table! {
         state -> Nullable<Text>,
         in_flight -> Int4,
         lost_calls -> Int4,
+        replies_erased_at -> Nullable<Timestamptz>,
     }
 }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::schema::{training_calls, training_runs};
 use crate::system::retention::is_full;
-use crate::{Store, StoreError};
+use crate::{Changes, Store, StoreError};
 
 /// Replies that one statement erases.
 const REPLIES_PART: i64 = 2_000;
@@ -112,22 +112,48 @@ impl Store {
         Ok(lost.and_then(|lost| u64::try_from(lost.lost_calls).ok()).unwrap_or_default())
     }
 
-    /// Erases a part of the replies of trainings that have ended, in workspaces that do not keep them; `true` if there may be more.
+    /// Erases a part of the replies of a training that has ended, in a workspace that does not keep them; `true` if there may be more.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn erase_replies_of_trainings(&self) -> Result<bool, StoreError> {
+        self.change(async |changes| changes.erase_replies().await).await
+    }
+}
+
+impl Changes {
+    async fn erase_replies(&mut self) -> Result<bool, StoreError> {
         // A run that has not ended finds its answers again in a later life.
+        let found: Option<Ended> = diesel::sql_query(
+            "SELECT t.run_id FROM workspaces w JOIN workflows f ON f.workspace_id = w.id
+                 JOIN training_runs t ON t.workflow_id = f.id AND t.replies_erased_at IS NULL
+                 JOIN runs r ON r.id = t.run_id AND r.finished_at IS NOT NULL
+             WHERE w.training_calls = 'drop' LIMIT 1 FOR UPDATE OF t SKIP LOCKED",
+        )
+        .get_result(&mut *self.connection)
+        .await
+        .optional()?;
+        let Some(Ended { run_id }) = found else { return Ok(false) };
         let erased = diesel::sql_query(
             "UPDATE training_calls SET reply = NULL WHERE ctid = ANY (ARRAY(
-                 SELECT c.ctid FROM workspaces w JOIN runs r ON r.workspace_id = w.id
-                     JOIN training_runs t ON t.run_id = r.id JOIN training_calls c ON c.run_id = t.run_id
-                 WHERE w.training_calls = 'drop' AND r.finished_at IS NOT NULL AND c.reply IS NOT NULL
-                 LIMIT $1 FOR UPDATE OF c SKIP LOCKED))",
+                 SELECT ctid FROM training_calls WHERE run_id = $1 AND reply IS NOT NULL LIMIT $2 FOR UPDATE))",
         )
+        .bind::<SqlUuid, _>(run_id)
         .bind::<BigInt, _>(REPLIES_PART)
-        .execute(&mut *self.connection().await?)
+        .execute(&mut *self.connection)
         .await?;
-        Ok(is_full(erased, REPLIES_PART))
+        if !is_full(erased, REPLIES_PART) {
+            diesel::update(training_runs::table.find(run_id))
+                .set(training_runs::replies_erased_at.eq(self.store.now()))
+                .execute(&mut *self.connection)
+                .await?;
+        }
+        Ok(true)
     }
+}
+
+#[derive(QueryableByName)]
+struct Ended {
+    #[diesel(sql_type = SqlUuid)]
+    run_id: Uuid,
 }

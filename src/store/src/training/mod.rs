@@ -12,6 +12,7 @@ mod runs;
 pub use calls::StoredCall;
 pub use cases::{CaseFilter, CaseKey, StoredCase};
 pub use checkpoints::{NewCheckpoint, StoredCheckpoint};
+pub(crate) use datasets::find_dataset;
 pub use datasets::{AddedVersion, DatasetOfRun, KeptCase, MadeDataset, NewCase, NewDataset, StoredDataset};
 pub use list::{TrainingFilter, TrainingStatus};
 pub use report::NamesOfTraining;

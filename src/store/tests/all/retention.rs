@@ -328,7 +328,9 @@ async fn training_in(world: &World, workspace: Uuid, ended: bool, calls: u32) ->
     let run = world.uuid();
     let finished_at = if ended { "now()" } else { "NULL" };
     let sql = format!(
-        "INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, writer_id, status, inputs, created_at, finished_at)
+        "INSERT INTO workflows (id, workspace_id, handle, name, tags, chat, created_at, updated_at)
+             VALUES ('{run}', '{workspace}', '{run}', 'w', '[]', '{{}}', now(), now());
+         INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, writer_id, status, inputs, created_at, finished_at)
              VALUES ('{run}', '{workspace}', '{run}', '{run}', 'training', '{run}', 'running', '{{}}', now(), {finished_at});
          INSERT INTO training_runs (run_id, workflow_id, dataset_id, dataset_version, fingerprint, judges, n_cases, digest, request, start)
              VALUES ('{run}', '{run}', '{run}', 1, '', '', 1, '', '{{}}', '{{}}');
@@ -360,8 +362,12 @@ async fn replies_of_ended_trainings_are_erased_where_the_workspace_says_so() {
     };
     assert!(world.store.erase_replies_of_trainings().await.unwrap(), "a part");
     assert_eq!(replies(over).await, "2001 of 1");
-    assert!(!world.store.erase_replies_of_trainings().await.unwrap());
+    assert!(world.store.erase_replies_of_trainings().await.unwrap(), "the rest");
     assert_eq!(replies(over).await, "2001 of 0");
+    assert!(!world.store.erase_replies_of_trainings().await.unwrap(), "each training once");
+    let marked =
+        "SELECT string_agg(run_id::text, ' ') FROM training_runs WHERE replies_erased_at IS NOT NULL";
+    assert_eq!(world.database.scalar(marked).await, over.to_string());
     // A later life finds its answers, and another workspace keeps its own.
     assert_eq!((replies(running).await, replies(kept).await), ("2 of 2".to_owned(), "3 of 3".to_owned()));
     let row = world.store.training_calls(over, Uuid::nil(), 1).await.unwrap().remove(0);

@@ -1,12 +1,15 @@
-//! Gates and canaries as rows: begun with a version, decided with a result, each once.
+//! Gates and canaries as rows: started with a version, decided with a result, each once.
 
+use auth::principal::Actor;
 use chrono::SubsecRound;
 use futures_util::future::join_all;
 use kernel::{Clock, SystemClock};
 use serde_json::json;
-use store::{CanaryEnd, GateResult, StoredCanary, StoredRollout, StoredWorkflow};
+use store::{
+    AuditEntry, AuditTarget, CanaryEnd, GateResult, Outcome, StoredCanary, StoredRollout, StoredWorkflow,
+};
 use uuid::Uuid;
-use wire::{CanaryOutcome, GateStatus, RolloutGate};
+use wire::{AuditAction, CanaryOutcome, GateStatus, RolloutGate};
 
 use crate::support::World;
 use crate::versions::version;
@@ -36,6 +39,19 @@ async fn workflow(world: &World, gate: Option<RolloutGate>) -> StoredWorkflow {
     world.database.execute(&insert).await.unwrap();
     put(world, &workflow, gate, None).await;
     workflow
+}
+
+fn entry(workflow: &StoredWorkflow) -> AuditEntry {
+    AuditEntry {
+        actor: Actor::ANONYMOUS,
+        action: AuditAction::WorkflowLiveVersionSet,
+        target: Some(AuditTarget { kind: "workflow", id: workflow.id.to_string() }),
+        workspace: Some(workflow.workspace_id),
+        outcome: Outcome::Success,
+        reason: None,
+        address: None,
+        request_id: None,
+    }
 }
 
 async fn put(
@@ -152,7 +168,11 @@ async fn a_canary_ends_once_and_a_saved_version_waits_for_it() {
     let workflow = workflow(&world, None).await;
     save(&world, &workflow, "second").await;
     assert_eq!(live(&world, &workflow).await, Some(2), "without a gate and a canary");
-    world.store.change(async |changes| changes.set_live_version(workflow.id, 1).await).await.unwrap();
+    world
+        .store
+        .change(async |changes| changes.set_live_version(workflow.id, 1, entry(&workflow)).await)
+        .await
+        .unwrap();
     let since = SystemClock::new().now().trunc_subsecs(6);
     let canary = StoredCanary { version: 2, percent: 10, promote_after_turns: None, since };
     put(&world, &workflow, None, Some(canary)).await;
@@ -161,7 +181,7 @@ async fn a_canary_ends_once_and_a_saved_version_waits_for_it() {
     let end = || CanaryEnd { outcome: CanaryOutcome::RolledBack, reason: None, counts: None };
     let ends = (0..4)
         .map(|_| world.store.change(async |changes| changes.end_canary(workflow.id, canary, end()).await));
-    let ended = join_all(ends).await.into_iter().filter(|ended| *ended.as_ref().unwrap()).count();
+    let ended = join_all(ends).await.into_iter().filter(|ended| ended.as_ref().unwrap().is_some()).count();
     assert_eq!(ended, 1);
     let rollout = world.store.rollout(workflow.id).await.unwrap().unwrap();
     assert_eq!((rollout.canary, rollout.last_canary.unwrap().outcome), (None, CanaryOutcome::RolledBack));
@@ -169,5 +189,101 @@ async fn a_canary_ends_once_and_a_saved_version_waits_for_it() {
     let again = StoredCanary { since: since + chrono::TimeDelta::seconds(1), ..canary };
     put(&world, &workflow, None, Some(again)).await;
     let late = world.store.change(async |changes| changes.end_canary(workflow.id, canary, end()).await).await;
-    assert!(!late.unwrap());
+    assert_eq!(late.unwrap(), None);
+}
+
+fn canary(version: i32) -> StoredCanary {
+    let since = SystemClock::new().now().trunc_subsecs(6);
+    StoredCanary { version, percent: 10, promote_after_turns: Some(1), since }
+}
+
+fn promoted() -> CanaryEnd {
+    CanaryEnd { outcome: CanaryOutcome::Promoted, reason: Some("enough turns".to_owned()), counts: None }
+}
+
+/// Reasons in the audit trail, with their actions.
+async fn audited(world: &World) -> String {
+    let sql = "SELECT coalesce(string_agg(action || ' ' || reason, ', ' ORDER BY id), '') FROM audit_log
+               WHERE action IN ('workflow.live_version_set', 'workflow.canary_promoted', 'workflow.canary_rolled_back')";
+    world.database.scalar(sql).await
+}
+
+#[tokio::test]
+async fn a_canary_whose_gate_fails_is_rolled_back() {
+    let world = World::new().await;
+    let workflow = workflow(&world, Some(gate(0.5))).await;
+    save(&world, &workflow, "second").await;
+    let [(second, 2)] = evaluations(&world).await[..] else { panic!("one evaluation") };
+    // The gate has not decided yet when the canary is set.
+    let second_canary = canary(2);
+    put(&world, &workflow, Some(gate(0.5)), Some(second_canary)).await;
+    settle(&world, second, Ok(0.1)).await;
+    let rollout = world.store.rollout(workflow.id).await.unwrap().unwrap();
+    let last = rollout.last_canary.clone().unwrap();
+    assert_eq!((rollout.canary, last.outcome), (None, CanaryOutcome::RolledBack));
+    let why = "it failed its gate: the score 0.1000 is below the threshold 0.5";
+    assert_eq!(last.reason.as_deref(), Some(why));
+    assert_eq!(audited(&world).await, format!("workflow.canary_rolled_back version 2: {why}"));
+    // One that was judged meanwhile is not promoted, either.
+    let change = world
+        .store
+        .change(async |changes| changes.end_canary(workflow.id, second_canary, promoted()).await)
+        .await;
+    assert_eq!(change.unwrap(), None);
+    let again = canary(2);
+    put(&world, &workflow, None, Some(again)).await;
+    let change =
+        world.store.change(async |changes| changes.end_canary(workflow.id, again, promoted()).await).await;
+    assert_eq!(change.unwrap(), Some(CanaryOutcome::RolledBack));
+    assert_eq!(live(&world, &workflow).await, Some(1));
+}
+
+#[tokio::test]
+async fn a_promoted_canary_is_live_and_both_are_audited() {
+    let world = World::new().await;
+    let workflow = workflow(&world, None).await;
+    save(&world, &workflow, "second").await;
+    world
+        .store
+        .change(async |changes| changes.set_live_version(workflow.id, 1, entry(&workflow)).await)
+        .await
+        .unwrap();
+    let canary = canary(2);
+    put(&world, &workflow, None, Some(canary)).await;
+    let change =
+        world.store.change(async |changes| changes.end_canary(workflow.id, canary, promoted()).await).await;
+    assert_eq!(change.unwrap(), Some(CanaryOutcome::Promoted));
+    assert_eq!(live(&world, &workflow).await, Some(2));
+    assert_eq!(
+        audited(&world).await,
+        "workflow.live_version_set from version 2 to 1, workflow.canary_promoted version 2: enough turns, \
+         workflow.live_version_set the canary was promoted: from version 1 to 2"
+    );
+}
+
+#[tokio::test]
+async fn evaluations_of_one_workspace_do_not_delay_those_of_another() {
+    let world = World::new().await;
+    let workflow = workflow(&world, Some(gate(0.5))).await;
+    save(&world, &workflow, "second").await;
+    let [(own, 2)] = evaluations(&world).await[..] else { panic!("one evaluation") };
+    // Older ones of another workspace; some of them execute.
+    let other = world.uuid();
+    let insert = format!(
+        "INSERT INTO gate_evaluations (run_id, workflow_id, version, workspace_id, key, request, created_at)
+             SELECT ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '{other}', n, '{other}', '', '{{}}', now()
+             FROM generate_series(1, 300) n;
+         INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, writer_id, status, inputs, created_at)
+             SELECT run_id, workspace_id, workflow_id, workflow_id, 'gate', workflow_id, 'running', '{{}}', now()
+             FROM gate_evaluations WHERE workspace_id = '{other}' AND version <= 150"
+    );
+    world.database.execute(&insert).await.unwrap();
+    let found = evaluations(&world).await;
+    assert_eq!(found.len(), 100);
+    assert_eq!(found.iter().take(2).map(|(_, version)| *version).collect::<Vec<_>>(), [151, 2]);
+    assert!(found.iter().any(|(run, _)| *run == own));
+    // One whose run has ended waits for its result.
+    let ended = "UPDATE runs SET finished_at = now() WHERE trigger = 'gate'";
+    world.database.execute(ended).await.unwrap();
+    assert_eq!(evaluations(&world).await[0].1, 1);
 }

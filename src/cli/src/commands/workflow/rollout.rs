@@ -81,17 +81,21 @@ impl Show {
 impl Set {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let failed = |error| session.failed(error);
-        // What the options do not name stays.
+        // What the options do not name stays; another version is a new canary.
         let known = session.client.rollout(&self.workflow).await.map_err(failed)?;
         let gate = match &self.gate {
             Some(path) => Some(self.read(path)?),
             None => known.gate.filter(|_| !self.no_gate),
         };
+        let known = known.canary.filter(|_| !self.no_canary);
         let canary = match self.canary.zip(self.percent) {
             Some((version, percent)) => {
-                Some(RolloutCanary { version, percent, promote_after_turns: self.promote_after })
+                let same = known.filter(|known| known.version == version);
+                let promote_after_turns =
+                    self.promote_after.or_else(|| same.and_then(|known| known.promote_after_turns));
+                Some(RolloutCanary { version, percent, promote_after_turns })
             }
-            None => known.canary.filter(|_| !self.no_canary).map(|canary| RolloutCanary {
+            None => known.map(|canary| RolloutCanary {
                 version: canary.version,
                 percent: canary.percent,
                 promote_after_turns: canary.promote_after_turns,

@@ -140,19 +140,28 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn dataset(&self, workflow: Uuid, named: &str) -> Result<Option<StoredDataset>, StoreError> {
-        // The database takes no NUL.
-        if named.contains('\0') {
-            return Ok(None);
-        }
-        let sql = format!("{SELECT} AND d.workflow_id = $1 AND (d.id = $2 OR d.name = $3)");
-        Ok(diesel::sql_query(sql)
-            .bind::<SqlUuid, _>(workflow)
-            .bind::<Nullable<SqlUuid>, _>(Uuid::parse_str(named).ok())
-            .bind::<Text, _>(named)
-            .get_result(&mut *self.connection().await?)
-            .await
-            .optional()?)
+        find_dataset(&mut *self.connection().await?, workflow, named).await
     }
+}
+
+/// A dataset of a workflow by its id or its name.
+pub(crate) async fn find_dataset(
+    connection: &mut AsyncPgConnection,
+    workflow: Uuid,
+    named: &str,
+) -> Result<Option<StoredDataset>, StoreError> {
+    // The database takes no NUL.
+    if named.contains('\0') {
+        return Ok(None);
+    }
+    let sql = format!("{SELECT} AND d.workflow_id = $1 AND (d.id = $2 OR d.name = $3)");
+    Ok(diesel::sql_query(sql)
+        .bind::<SqlUuid, _>(workflow)
+        .bind::<Nullable<SqlUuid>, _>(Uuid::parse_str(named).ok())
+        .bind::<Text, _>(named)
+        .get_result(connection)
+        .await
+        .optional()?)
 }
 
 impl Store {
