@@ -16,6 +16,8 @@ pub struct RequestOptions {
     pub settings: Value,
     /// Numbers of cases; those of the family unless given.
     pub sizes: Option<Sizes>,
+    /// Prompts can get demos, in families whose rules texts teach, too.
+    pub demos: bool,
     /// The simulated judge scores in place of the built-in evaluator.
     pub judged: bool,
 }
@@ -55,11 +57,15 @@ impl World {
     /// `runnable_config` with the seed prompts: `{prompts: {<name>: {text, requires_grad, type, metadata, model_kwargs}}}`.
     #[must_use]
     pub fn runnable_config(&self) -> Value {
+        self.runnable_config_with(self.family == Family::Demo)
+    }
+
+    fn runnable_config_with(&self, has_demos: bool) -> Value {
         let prompt = |(name, text): (String, String)| {
             let mut prompt = json!({
                 "text": text, "requires_grad": true, "type": "TextTensor", "metadata": {}, "model_kwargs": {},
             });
-            if let (Family::Demo, Some(members)) = (self.family, prompt.as_object_mut()) {
+            if let Some(members) = prompt.as_object_mut().filter(|_| has_demos) {
                 members.insert("demos_trainable".to_owned(), Value::Bool(true));
             }
             (name, prompt)
@@ -109,8 +115,8 @@ impl World {
 
     fn message(&self, kind: &str, member: &str, work: Value, options: &RequestOptions) -> Value {
         let graph = self.graph(options.base_url.as_deref());
-        let mut message =
-            json!({"type": kind, "graph_config": graph, "runnable_config": self.runnable_config()});
+        let config = self.runnable_config_with(options.demos || self.family == Family::Demo);
+        let mut message = json!({"type": kind, "graph_config": graph, "runnable_config": config});
         if let Some(members) = message.as_object_mut() {
             members.insert(member.to_owned(), work);
         }
@@ -182,6 +188,12 @@ mod tests {
         assert_eq!(training["evaluators"][0]["entrypoint"], "builtin:contains_all");
         let prompt = &request["runnable_config"]["prompts"]["answer"];
         assert_eq!((&prompt["requires_grad"], &prompt["demos_trainable"]), (&json!(true), &json!(true)));
+        let has_demos = |demos: bool| {
+            let options = RequestOptions { demos, ..RequestOptions::default() };
+            let request = World::draw(Family::NullOpt, 3).train_workflow(&options);
+            request["runnable_config"]["prompts"]["answer"].get("demos_trainable").is_some()
+        };
+        assert_eq!([true, false].map(has_demos), [true, false]);
         let judged = RequestOptions { judged: true, ..RequestOptions::default() };
         let evaluation = &world.evaluate_workflow(&judged)["evaluation"];
         assert_eq!(evaluation["models"]["judge"]["model"], "openai/demo-3/judge");

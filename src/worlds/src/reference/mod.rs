@@ -7,16 +7,21 @@ mod rewrites;
 use std::collections::BTreeMap;
 
 use self::models::Models;
+use self::rewrites::Reading;
 use super::definition::World;
 
 /// A published algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference {
     /// Critiques of all failing cases, each prompt blamed for each, and rewrites that are taken as they come. A checkpoint has the prompts
-    /// after an epoch with the score before it.
+    /// after an epoch with the score before it. It has no splits: this is its reading on the cases for training and for validation.
     Rewrites,
-    /// The same with the prompts that were scored.
+    /// The same on the cases for training alone.
+    RewritesTrain,
+    /// `Rewrites` with the prompts that were scored.
     RewritesPaired,
+    /// The same on the cases for training alone.
+    RewritesPairedTrain,
     /// GEPA.
     ///
     /// Source: Agrawal et al. 2025, arXiv 2507.19457, algorithms 1 to 4, with the merges of appendix F.
@@ -34,9 +39,11 @@ pub struct ReferenceResult {
 
 impl Reference {
     /// All of them, by the names that reports use.
-    pub const ALL: [(&'static str, Self); 3] = [
+    pub const ALL: [(&'static str, Self); 5] = [
         ("reference", Self::Rewrites),
+        ("reference_train", Self::RewritesTrain),
         ("reference_paired", Self::RewritesPaired),
+        ("reference_paired_train", Self::RewritesPairedTrain),
         ("gepa_published", Self::Gepa),
     ];
 
@@ -45,8 +52,10 @@ impl Reference {
     pub fn run(self, world: &World, budget: u64, seed: u64) -> ReferenceResult {
         let mut models = Models::new(world, budget, seed);
         let prompts = match self {
-            Self::Rewrites => rewrites::run(&mut models, false),
-            Self::RewritesPaired => rewrites::run(&mut models, true),
+            Self::Rewrites => rewrites::run(&mut models, Reading::All, false),
+            Self::RewritesTrain => rewrites::run(&mut models, Reading::Train, false),
+            Self::RewritesPaired => rewrites::run(&mut models, Reading::All, true),
+            Self::RewritesPairedTrain => rewrites::run(&mut models, Reading::Train, true),
             Self::Gepa => pareto::run(&mut models, seed),
         };
         ReferenceResult { prompts, calls: models.calls() }
@@ -96,5 +105,20 @@ mod tests {
         let score = |reference| score(reference, Family::One, 1_000);
         let (fixed, reference) = (score(Reference::RewritesPaired), score(Reference::Rewrites));
         assert!(fixed > reference, "{fixed} {reference}");
+    }
+
+    #[test]
+    fn the_readings_differ_only_where_there_are_splits() {
+        let pairs = [
+            (Reference::Rewrites, Reference::RewritesTrain),
+            (Reference::RewritesPaired, Reference::RewritesPairedTrain),
+        ];
+        for (all, train) in pairs {
+            let run = |reference: Reference, family, budget| {
+                reference.run(&World::draw(family, 300), budget, 1).prompts
+            };
+            assert_eq!(run(all, Family::Tiny, 300), run(train, Family::Tiny, 300));
+            assert_ne!(run(all, Family::One, 300), run(train, Family::One, 300));
+        }
     }
 }

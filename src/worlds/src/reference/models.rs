@@ -18,7 +18,7 @@ pub(super) struct Spent;
 /// The models of a world, as long as the budget lasts.
 pub(super) struct Models<'w> {
     pub(super) world: &'w World,
-    /// All but those for the end: an algorithm without splits trains with them and is measured with them.
+    /// All but those for the end.
     pub(super) all: Vec<Case>,
     pub(super) train: Vec<Case>,
     /// Without splits the same cases as `train`.

@@ -1,18 +1,33 @@
 //! Critiques and rewrites without a decision.
 
+use super::super::cases::Case;
 use super::models::{Executed, Models, Prompts, Spent};
 
 /// How the simulated reflector marks a prompt. A request that asks for the bare prompt gets none.
 const TAGS: [&str; 2] = ["<new_prompt>\n", "\n</new_prompt>"];
 
+/// Which cases an algorithm without splits trains with and is measured with.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reading {
+    /// Those for training and for validation.
+    All,
+    /// Those for training.
+    Train,
+}
+
 /// The best checkpoint; the seed if there is none. `is_paired`: a checkpoint has the prompts that were scored.
-pub(super) fn run(models: &mut Models<'_>, is_paired: bool) -> Prompts {
-    let mut search = Rewrites { prompts: models.world.seed_prompts(), best: None, is_paired };
+pub(super) fn run(models: &mut Models<'_>, reading: Reading, is_paired: bool) -> Prompts {
+    let cases = match reading {
+        Reading::All => models.all.clone(),
+        Reading::Train => models.train.clone(),
+    };
+    let mut search = Rewrites { cases, prompts: models.world.seed_prompts(), best: None, is_paired };
     while let Ok(true) = search.epoch(models) {}
     search.best.map_or_else(|| models.world.seed_prompts(), |(_, prompts)| prompts)
 }
 
 struct Rewrites {
+    cases: Vec<Case>,
     prompts: Prompts,
     /// The best checkpoint with its score.
     best: Option<(usize, Prompts)>,
@@ -24,8 +39,8 @@ impl Rewrites {
     fn epoch(&mut self, models: &mut Models<'_>) -> Result<bool, Spent> {
         let mut failing: Vec<Executed> = Vec::new();
         let mut passed = 0;
-        for case in models.all.clone() {
-            let executed = models.execute(&self.prompts, &case)?;
+        for case in &self.cases {
+            let executed = models.execute(&self.prompts, case)?;
             if executed.has_passed() {
                 passed += 1;
             } else {
