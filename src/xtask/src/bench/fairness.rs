@@ -48,7 +48,7 @@ async fn measure(target: &Path, cluster: &Cluster, turns: usize, runs: usize) ->
     for run in &begun {
         post_with(&service.address, &format!("/api/runs/{run}/cancel"), BUSY, "").await?;
     }
-    let moments: [(&str, fn(&Taken) -> Duration); 2] = [("first piece", first_piece), ("done", done)];
+    let moments: [(&str, Moment); 2] = [("first piece", first_piece), ("done", done)];
     for (name, of) in moments {
         let ratio = |percent| percentile(&meanwhile, percent, of) / percentile(&before, percent, of);
         println!("  {name}: ratio p50 {:.2}, p95 {:.2}, p99 {:.2}", ratio(50), ratio(95), ratio(99));
@@ -56,6 +56,9 @@ async fn measure(target: &Path, cluster: &Cluster, turns: usize, runs: usize) ->
     println!("  measured over {:.1} s", measured.as_secs_f64());
     Ok(())
 }
+
+/// A moment of a turn.
+type Moment = fn(&Taken) -> Duration;
 
 fn first_piece(taken: &Taken) -> Duration {
     taken.first_piece
@@ -65,7 +68,7 @@ fn done(taken: &Taken) -> Duration {
     taken.done
 }
 
-fn percentile(taken: &[Taken], percent: usize, of: fn(&Taken) -> Duration) -> f64 {
+fn percentile(taken: &[Taken], percent: usize, of: Moment) -> f64 {
     server::percentile(taken.iter().map(of).collect(), percent)
 }
 

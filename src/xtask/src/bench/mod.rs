@@ -16,6 +16,8 @@ mod kills;
 #[cfg(feature = "bench")]
 mod load;
 #[cfg(feature = "bench")]
+mod outcome;
+#[cfg(feature = "bench")]
 mod process;
 #[cfg(feature = "bench")]
 mod refusals;
@@ -23,7 +25,11 @@ mod refusals;
 mod sandbox;
 #[cfg(feature = "bench")]
 mod server;
+#[cfg(feature = "bench")]
+mod simulated;
 mod sizes;
+#[cfg(feature = "bench")]
+mod splitmix;
 #[cfg(feature = "bench")]
 mod streams;
 #[cfg(feature = "bench")]
@@ -98,14 +104,17 @@ pub(crate) enum Bench {
         #[arg(long, value_delimiter = ',')]
         families: Vec<String>,
     },
-    /// A training that is killed at random moments, half of the time taken over by another instance: it must end as the same training undisturbed.
+    /// Trainings that are killed at random moments, half of the time taken over by another instance: each must end as the same training undisturbed.
     TrainingKills {
-        /// Kills.
+        /// Kills, of all trainings together.
         #[arg(default_value_t = 100)]
         kills: u64,
         /// Chooses the moments.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// The optimizer of the training.
+        #[arg(long, default_value = "gepa")]
+        optimizer: String,
     },
     /// One large upload: its memory and its rate, beside a bare handler that inserts the same chunks.
     Upload {
@@ -133,8 +142,8 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
             let families = Some(families.join(",")).filter(|families| !families.is_empty());
             ("measure-training", arguments.chain(families).collect())
         }
-        Bench::TrainingKills { kills, seed } => {
-            ("measure-training-kills", vec![kills.to_string(), seed.to_string()])
+        Bench::TrainingKills { kills, seed, optimizer } => {
+            ("measure-training-kills", vec![kills.to_string(), seed.to_string(), optimizer.clone()])
         }
         Bench::Upload { size } => ("measure-upload", vec![size.to_string()]),
     };
@@ -206,6 +215,8 @@ pub(crate) enum Program {
         kills: u64,
         /// Chooses the moments.
         seed: u64,
+        /// The optimizer of the training.
+        optimizer: String,
     },
     /// Measures one large upload.
     #[command(hide = true)]
@@ -243,7 +254,9 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
             let families = families.iter().flat_map(|families| families.split(',')).map(str::to_owned);
             training::run(target, &budgets, worlds, &families.collect::<Vec<_>>())
         }
-        Program::MeasureTrainingKills { kills, seed } => kills::run(target, kills, seed),
+        Program::MeasureTrainingKills { kills, seed, optimizer } => {
+            kills::run(target, kills, seed, &optimizer)
+        }
         Program::MeasureUpload { size } => upload::run(target, size),
         Program::FloorStreams { topics } => streams::floor::run(topics),
         Program::Floor { dsn } => floor::run(&dsn),

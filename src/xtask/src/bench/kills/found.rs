@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 use tokio_postgres::Client;
 
-use super::Started;
 use crate::bench::server;
+use crate::bench::simulated::Started;
 
 /// Members that two runs of the same training may have different.
 const TIMES: [&str; 10] = [
@@ -22,7 +22,7 @@ const TIMES: [&str; 10] = [
     "at",
     "seq",
 ];
-/// Members of events that depend on the order in which cases end.
+/// Members of events that depend on the order in which cases end: cases run concurrently.
 const ORDERED: [&str; 2] = ["progress", "usage"];
 const UUID: usize = 36;
 
@@ -59,22 +59,25 @@ impl Found {
         let events = events(database, run).await?;
         let kinds = |kind: &str| events.iter().filter(|event| text(event, "type") == kind).count();
         let is_executed = |event: &&Value| event.pointer("/payload/cached") == Some(&Value::Bool(false));
+        let parts = [
+            ("record", record),
+            ("result", get(format!("/api/runs/{run}")).await?.get("output").cloned().unwrap_or_default()),
+            ("checkpoints", get(format!("{trainer}/checkpoints?limit=200")).await?),
+            ("candidates", get(format!("{trainer}/runs/{run}/candidates?limit=200")).await?),
+            ("report", get(format!("{trainer}/runs/{run}/report?format=json")).await?),
+        ];
+        // The events come last: most of their ids have their numbers then.
+        let mut names = Names::default();
+        let mut parts: Vec<(&'static str, String)> =
+            parts.into_iter().map(|(name, part)| (name, names.comparable(part))).collect();
+        parts.push(("scores", scores(database, run).await?));
+        let lines: Vec<String> = ordered(&events).into_iter().map(|event| names.comparable(event)).collect();
+        parts.push(("events", lines.join("\n")));
         Ok(Self {
             numbers: events.iter().filter_map(|event| event.get("seq")?.as_u64()).collect(),
             executed: events.iter().filter(is_executed).count(),
             announced_checkpoints: kinds("training_checkpoint"),
-            parts: vec![
-                ("record", same(record)),
-                (
-                    "result",
-                    same(get(format!("/api/runs/{run}")).await?.get("output").cloned().unwrap_or_default()),
-                ),
-                ("checkpoints", same(get(format!("{trainer}/checkpoints?limit=200")).await?)),
-                ("candidates", same(get(format!("{trainer}/runs/{run}/candidates?limit=200")).await?)),
-                ("report", same(get(format!("{trainer}/runs/{run}/report?format=json")).await?)),
-                ("scores", scores(database, run).await?),
-                ("events", comparable(&events)),
-            ],
+            parts,
             rows: Rows::read(database, run).await?,
             calls,
         })
@@ -122,25 +125,72 @@ async fn scores(database: &Client, run: &str) -> Result<String> {
     Ok(database.query_one(&scores, &[]).await?.get(0))
 }
 
-/// Events without what may differ, sorted: progress has no order.
-fn comparable(events: &[Value]) -> String {
-    let stays = |event: &&Value| text(event, "type") != "training_resumed";
-    let plain = |event: &Value| {
-        let mut event = event.clone();
-        if let Some(payload) = event.get_mut("payload").and_then(Value::as_object_mut) {
+/// A case in events: candidate, place in the dataset, number of the execution.
+type CaseKey = [Option<u64>; 3];
+
+/// Events without what may differ, in an order that two executions of the same training have in common.
+///
+/// That is the order in which they are stored, but for one part, which is not defined: cases run concurrently, so between two other
+/// events (a candidate, a checkpoint, an epoch, a warning, the result) the progress of different cases comes in any order. There it is sorted by candidate,
+/// case and number of the execution; events of the same execution of a case keep their order. `training_resumed` says that there was
+/// a kill, and is left out.
+fn ordered(events: &[Value]) -> Vec<Value> {
+    let mut ordered = Vec::new();
+    let mut concurrent: Vec<(CaseKey, Value)> = Vec::new();
+    for event in events.iter().filter(|event| text(event, "type") != "training_resumed") {
+        let mut plain = event.clone();
+        if let Some(payload) = plain.get_mut("payload").and_then(Value::as_object_mut) {
             ORDERED.iter().for_each(|name| _ = payload.remove(*name));
         }
-        same(event)
-    };
-    let mut lines: Vec<String> = events.iter().filter(stays).map(plain).collect();
-    lines.sort();
-    lines.join("\n")
+        if text(event, "type") == "training_progress" {
+            let number = |name: &str| event.get("payload")?.get(name)?.as_u64();
+            concurrent.push((["candidate_id", "case_index", "sample"].map(number), plain));
+        } else {
+            ordered.extend(sorted(&mut concurrent));
+            ordered.push(plain);
+        }
+    }
+    ordered.extend(sorted(&mut concurrent));
+    ordered
 }
 
-/// A value without times, its ids numbered in the order in which they come.
-fn same(mut value: Value) -> String {
-    timeless(&mut value);
-    named(&value.to_string())
+fn sorted(concurrent: &mut Vec<(CaseKey, Value)>) -> impl Iterator<Item = Value> {
+    let mut cases = std::mem::take(concurrent);
+    // Stable.
+    cases.sort_by_key(|(key, _)| *key);
+    cases.into_iter().map(|(_, event)| event)
+}
+
+/// Numbers for the ids of a training, in the order in which they come: an id has the same number in all parts.
+#[derive(Debug, Default)]
+struct Names(HashMap<String, usize>);
+
+impl Names {
+    /// A value without times, with numbers in place of its ids.
+    fn comparable(&mut self, mut value: Value) -> String {
+        timeless(&mut value);
+        self.numbered(&value.to_string())
+    }
+
+    fn numbered(&mut self, text: &str) -> String {
+        let (mut whole, mut at) = (String::with_capacity(text.len()), 0);
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            match rest.get(..UUID).filter(|id| is_uuid(id)) {
+                Some(id) => {
+                    let next = self.0.len();
+                    let number = self.0.entry(id.to_owned()).or_insert(next);
+                    whole.push_str(&format!("id-{number}"));
+                    at += UUID;
+                }
+                None => {
+                    let letter = rest.chars().next().unwrap_or_default();
+                    whole.push(letter);
+                    at += letter.len_utf8();
+                }
+            }
+        }
+        whole
+    }
 }
 
 fn timeless(value: &mut Value) {
@@ -155,25 +205,6 @@ fn timeless(value: &mut Value) {
     }
 }
 
-fn named(text: &str) -> String {
-    let (mut names, mut whole, mut at) = (HashMap::new(), String::with_capacity(text.len()), 0);
-    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        match rest.get(..UUID).filter(|id| is_uuid(id)) {
-            Some(id) => {
-                let next = names.len();
-                whole.push_str(&format!("id-{}", names.entry(id).or_insert(next)));
-                at += UUID;
-            }
-            None => {
-                let letter = rest.chars().next().unwrap_or_default();
-                whole.push(letter);
-                at += letter.len_utf8();
-            }
-        }
-    }
-    whole
-}
-
 fn is_uuid(text: &str) -> bool {
     let is_right = |(at, byte): (usize, u8)| match at {
         8 | 13 | 18 | 23 => byte == b'-',
@@ -184,4 +215,63 @@ fn is_uuid(text: &str) -> bool {
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ONE: &str = "0190a5b0-0000-7000-8000-000000000001";
+    const OTHER: &str = "0190a5b0-0000-7000-8000-000000000002";
+
+    #[test]
+    fn an_id_has_the_same_number_in_all_parts() {
+        let mut names = Names::default();
+        assert_eq!(names.comparable(json!({"id": ONE, "at": 3})), r#"{"id":"id-0"}"#);
+        assert_eq!(names.comparable(json!([OTHER, ONE])), r#"["id-1","id-0"]"#);
+        // The other way round is another training.
+        let mut names = Names::default();
+        assert_eq!(names.comparable(json!({"id": ONE})), r#"{"id":"id-0"}"#);
+        assert_eq!(names.comparable(json!([ONE, OTHER])), r#"["id-0","id-1"]"#);
+    }
+
+    fn progress(candidate: u64, case: u64, is_cached: bool) -> Value {
+        let payload = json!({
+            "candidate_id": candidate, "case_index": case, "sample": 0, "cached": is_cached, "progress": {"done": case},
+        });
+        json!({"type": "training_progress", "payload": payload})
+    }
+
+    fn other(kind: &str) -> Value {
+        json!({"type": kind, "payload": {}})
+    }
+
+    #[test]
+    fn only_cases_that_run_concurrently_may_change_places() {
+        let events = [
+            progress(0, 1, false),
+            progress(0, 2, false),
+            other("training_candidate"),
+            progress(1, 1, false),
+        ];
+        let changed = |order: [usize; 4]| ordered(&order.map(|at| events[at].clone())) == ordered(&events);
+        assert!(changed([1, 0, 2, 3]));
+        assert!(!changed([0, 2, 1, 3]) && !changed([0, 1, 3, 2]));
+        // Of the same case in order.
+        let [first, again] = [false, true].map(|is_cached| progress(0, 1, is_cached));
+        assert_ne!(ordered(&[first.clone(), again.clone()]), ordered(&[again, first]));
+        let others = ["training_checkpoint", "training_candidate"].map(other);
+        let turned = [others[1].clone(), others[0].clone()];
+        assert_ne!(ordered(&others), ordered(&turned));
+    }
+
+    #[test]
+    fn a_resumption_and_the_progress_of_the_run_may_differ() {
+        let killed = [progress(0, 1, false), other("training_resumed"), progress(0, 2, false)];
+        let found = ordered(&killed);
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|event| event.pointer("/payload/progress").is_none()));
+    }
 }

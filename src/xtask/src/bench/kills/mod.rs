@@ -1,30 +1,32 @@
 //! A training that is killed at random moments ends as one that is not.
 //!
-//! The same training is executed twice: once undisturbed, then with `kill -9` at random moments. Every second restart is another
-//! instance, which takes the run over when the lease of the killed one has expired.
+//! The same training is executed once undisturbed, then with `kill -9` at random moments. Every second restart is another instance, which
+//! takes the run over when the lease of the killed one has expired. If it ends before there were enough kills, the next one starts.
 
 mod found;
-mod models;
 mod verdict;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_postgres::{Client, NoTls};
-use worlds::{Family, RequestOptions, World};
+use worlds::{Family, World};
 
 use self::found::Found;
-use self::models::SlowModels;
-use self::verdict::{Kills, Trial};
+use self::verdict::{Killed, Trial};
 use super::server::{self, Server, now, pause};
+use super::simulated::{ModelServer, Started};
+use super::splitmix::splitmix;
 use crate::cluster::{self, Cluster};
 
 /// Calls of each training.
 const BUDGET: u64 = 500;
 /// Calls in flight.
 const CONCURRENCY: u64 = 4;
+/// The time of a call.
+const CALL: Duration = Duration::from_millis(40);
 /// Every so many lives are killed before they are seen to resume the run.
 const EARLY: u64 = 5;
 /// The longest of such a life.
@@ -34,18 +36,14 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// How long an instance may take to resume a run of another one, and a run to end.
 const RESUMED: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(600);
+/// After so many trainings in a row that ended before they could be killed, the bench fails.
+const MOST_UNDISTURBED: u64 = 20;
 
-pub(super) fn run(target: &Path, kills: u64, seed: u64) -> Result<()> {
+pub(super) fn run(target: &Path, kills: u64, seed: u64, optimizer: &str) -> Result<()> {
     ensure!(kills > 0, "0 kills prove nothing; use at least 1");
     let binaries = cluster::binaries().context("no PostgreSQL server programs")?;
     let cluster = Cluster::start_on_disk(binaries, &target.join("bench-postgres.log"))?;
-    actix_rt::System::new().block_on(measure(target, &cluster, kills, seed))
-}
-
-/// A training that was started.
-pub(super) struct Started {
-    workflow: String,
-    run: String,
+    actix_rt::System::new().block_on(measure(target, &cluster, (kills, seed), optimizer))
 }
 
 /// Two instances of the service, of which one is alive.
@@ -65,90 +63,118 @@ impl Instances<'_> {
     }
 }
 
-async fn measure(target: &Path, cluster: &Cluster, kills: u64, seed: u64) -> Result<()> {
-    let models = SlowModels::start()?;
+async fn measure(target: &Path, cluster: &Cluster, (kills, seed): (u64, u64), optimizer: &str) -> Result<()> {
+    let models = ModelServer::start_slow(CALL)?;
     let folder = target.join(format!("bench-kills-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let instances = Instances { target, cluster, models: models.base_url(), folder };
     let (database, connection) = tokio_postgres::connect(&cluster.dsn(), NoTls).await?;
     tokio::spawn(connection);
-    let mut service = instances.start(0)?;
+    let service = instances.start(0)?;
     let began = now();
-    let undisturbed = start(&service.address).await?;
-    ended(&service.address, &undisturbed).await?;
+    let undisturbed = start(&service.address, optimizer).await?;
+    undisturbed.ended(&service.address, (INTERVAL, LONGEST)).await?;
     let took = began.elapsed();
-    println!("undisturbed: {:.1} s", took.as_secs_f64());
+    println!("{optimizer} undisturbed: {:.1} s", took.as_secs_f64());
     let first = Trial {
         found: Found::read(&service.address, &database, &undisturbed).await?,
-        received: models.take(),
+        received: models.take_received(),
     };
-    let killed = start(&service.address).await?;
-    let mut random = Random(seed);
-    // All lives together are about as long as the undisturbed run.
-    let life = 2 * took / u32::try_from(kills)?;
-    let (mut instance, mut done, mut seen) = (0, 0, 0);
-    while done < kills {
-        let is_early = done % EARLY == EARLY - 1;
-        if !is_early && !resumed(&database, &killed, seen).await? {
-            break;
+    let mut killer = Killer {
+        instances: &instances,
+        database: &database,
+        service,
+        instance: 0,
+        random: Random { seed: splitmix(seed), drawn: 0 },
+        // All lives together are about as long as the undisturbed run.
+        life: 2 * took / u32::try_from(kills)?,
+        done: 0,
+    };
+    let (mut killed, mut in_a_row) = (Vec::new(), 0);
+    while killer.done < kills && in_a_row < MOST_UNDISTURBED {
+        let before = killer.done;
+        let started = start(&killer.service.address, optimizer).await?;
+        killer.kill(&started, kills).await?;
+        started.ended(&killer.service.address, (INTERVAL, LONGEST)).await?;
+        let received = models.take_received();
+        let done = killer.done - before;
+        if done == 0 {
+            in_a_row += 1;
+            continue;
         }
-        pause(random.up_to(if is_early { EARLY_LIFE } else { life })).await;
-        if status(&service.address, &killed).await? == "succeeded" {
-            break;
-        }
-        seen = last_commit(&database, &killed).await?;
-        // SIGKILL.
-        drop(service);
-        done += 1;
-        instance = if done % 2 == 0 { 1 - instance } else { instance };
-        service = instances.start(instance)?;
+        in_a_row = 0;
+        let found = Found::read(&killer.service.address, &database, &started).await?;
+        killed.push(Killed { trial: Trial { found, received }, kills: done });
     }
-    ended(&service.address, &killed).await?;
-    let second =
-        Trial { found: Found::read(&service.address, &database, &killed).await?, received: models.take() };
-    println!("killed {done} times: {:.1} s in all", began.elapsed().as_secs_f64());
-    drop(service);
+    let done = killer.done;
+    println!("{} trainings killed {done} times: {:.1} s in all", killed.len(), began.elapsed().as_secs_f64());
+    drop(killer);
     let _ = std::fs::remove_dir_all(&instances.folder);
-    verdict::judge(target, &first, &second, &Kills { wanted: kills, done, calls: CONCURRENCY })
+    verdict::judge(target, &first, &killed, (kills, CONCURRENCY))
 }
 
 /// Starts the training with a workflow of its own.
-async fn start(address: &str) -> Result<Started> {
-    let world = World::draw(Family::Pair, 1);
+async fn start(address: &str, optimizer: &str) -> Result<Started> {
     let settings = json!({
-        "name": "gepa", "epochs": 50, "seed": 1, "max_concurrency": CONCURRENCY,
+        "name": optimizer, "epochs": 50, "seed": 1, "max_concurrency": CONCURRENCY,
         "budget": {"max_llm_calls": BUDGET},
     });
-    let request = world.train_workflow(&RequestOptions { settings, ..RequestOptions::default() });
-    let member = |name: &str| request.get(name).cloned().unwrap_or_default();
-    let made = server::post(address, "/api/workflows", &json!({"name": "Kills"}).to_string()).await?;
-    let workflow = text(&made, "id")?;
-    let version = json!({"graph": member("graph_config"), "runnable_config": member("runnable_config")});
-    server::post(address, &format!("/api/workflows/{workflow}/versions"), &version.to_string()).await?;
-    let body = json!({"training": member("training")}).to_string();
-    let run = server::post(address, &format!("/api/workflows/{workflow}/trainer/runs"), &body).await?;
-    Ok(Started { workflow, run: text(&run, "id")? })
+    Started::start(address, &World::draw(Family::Pair, 1), settings).await
 }
 
-async fn status(address: &str, started: &Started) -> Result<String> {
-    let Started { workflow, run } = started;
-    let record =
-        server::get_with(address, &format!("/api/workflows/{workflow}/trainer/runs/{run}"), "").await?;
-    text(&record, "status")
+/// Kills the service and starts it again.
+struct Killer<'a> {
+    instances: &'a Instances<'a>,
+    database: &'a Client,
+    /// The instance that is alive, and its number.
+    service: Server,
+    instance: u64,
+    random: Random,
+    /// The longest life after a run is seen to execute.
+    life: Duration,
+    /// Kills so far.
+    done: u64,
 }
 
-/// Waits until the run has succeeded.
-async fn ended(address: &str, started: &Started) -> Result<()> {
-    let began = now();
-    loop {
-        match status(address, started).await?.as_str() {
-            "queued" | "running" => {}
-            "succeeded" => return Ok(()),
-            other => anyhow::bail!("the run is {other}"),
+impl Killer<'_> {
+    /// Kills until there were this many kills in all, or the run has ended. What comes after the end does not count.
+    async fn kill(&mut self, started: &Started, wanted: u64) -> Result<()> {
+        let mut seen = 0;
+        while self.done < wanted {
+            let is_early = self.done % EARLY == EARLY - 1;
+            if !is_early && !resumed(self.database, started, seen).await? {
+                break;
+            }
+            pause(self.random.up_to(if is_early { EARLY_LIFE } else { self.life })).await;
+            if has_ended(self.database, started).await? {
+                break;
+            }
+            seen = last_commit(self.database, started).await?;
+            // SIGKILL.
+            self.service.child.kill()?;
+            self.service.child.wait()?;
+            let has_hit = !has_ended(self.database, started).await?;
+            if has_hit {
+                self.done += 1;
+                self.instance = if self.done.is_multiple_of(2) { 1 - self.instance } else { self.instance };
+            }
+            self.service = self.instances.start(self.instance)?;
+            if !has_hit {
+                break;
+            }
         }
-        ensure!(began.elapsed() < LONGEST, "the run takes too long");
-        pause(INTERVAL).await;
+        Ok(())
     }
+}
+
+/// Whether the end of the run is stored.
+async fn has_ended(database: &Client, started: &Started) -> Result<bool> {
+    let ended = format!(
+        "SELECT coalesce(bool_or(frames LIKE '%\"type\":\"run_completed\"%'), false)
+         FROM stream_events_kept WHERE stream_id = '{}'",
+        started.run
+    );
+    Ok(database.query_one(&ended, &[]).await?.get(0))
 }
 
 /// Waits until the run executes after this commit of its events; `false` if it has ended.
@@ -181,21 +207,35 @@ async fn last_commit(database: &Client, started: &Started) -> Result<i64> {
     Ok(database.query_one(&last, &[]).await?.get(0))
 }
 
-fn text(value: &Value, name: &str) -> Result<String> {
-    let found = value.get(name).and_then(Value::as_str);
-    found.map(str::to_owned).with_context(|| format!("no '{name}' in {value}"))
+/// The same times for the same seed.
+struct Random {
+    seed: u64,
+    drawn: u64,
 }
-
-/// SplitMix64, Steele et al. 2014.
-struct Random(u64);
 
 impl Random {
     /// A time of at most `most`.
     fn up_to(&mut self, most: Duration) -> Duration {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        let drawn = (mixed ^ (mixed >> 31)) >> 32;
+        self.drawn += 1;
+        let drawn = splitmix(self.seed.wrapping_add(self.drawn)) >> 32;
         most * u32::try_from(drawn % 1_000).unwrap_or_default() / 1_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_spread_and_the_same_for_a_seed() {
+        let times = |seed: u64| -> Vec<Duration> {
+            let mut random = Random { seed: splitmix(seed), drawn: 0 };
+            (0..100).map(|_| random.up_to(Duration::from_secs(1))).collect()
+        };
+        assert_eq!(times(1), times(1));
+        assert_ne!(times(1), times(2));
+        let mean = times(1).iter().sum::<Duration>() / 100;
+        assert!((400..600).contains(&mean.as_millis()), "{mean:?}");
+        assert!(times(1).iter().all(|time| *time < Duration::from_secs(1)));
     }
 }

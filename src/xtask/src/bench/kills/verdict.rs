@@ -1,18 +1,12 @@
-//! What two runs of the same training must have in common, whatever interrupts one of them. Pure but for the files of a difference.
+//! What runs of the same training must have in common, whatever interrupts them. Pure but for the files of a difference.
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::found::Found;
-use super::models::Received;
-
-/// A row of the table.
-struct Row {
-    what: String,
-    is_passed: bool,
-    figure: String,
-}
+use crate::bench::outcome::{Gates, Outcome};
+use crate::bench::simulated::Received;
 
 /// What one run has left, and what the models have received from it.
 pub(super) struct Trial {
@@ -20,61 +14,71 @@ pub(super) struct Trial {
     pub(super) received: Received,
 }
 
-/// How often the second run was killed.
-pub(super) struct Kills {
-    pub(super) wanted: u64,
-    pub(super) done: u64,
-    /// Calls that may be in flight at each.
-    pub(super) calls: u64,
+/// A run that was killed this many times.
+pub(super) struct Killed {
+    pub(super) trial: Trial,
+    pub(super) kills: u64,
 }
 
-/// Prints the table; fails if a row does.
-pub(super) fn judge(target: &Path, undisturbed: &Trial, killed: &Trial, kills: &Kills) -> Result<()> {
-    let (one, other) = (&undisturbed.found, &killed.found);
-    let mut rows = Vec::new();
-    let mut row = |what: &str, is_passed: bool, figure: String| {
-        rows.push(Row { what: what.to_owned(), is_passed, figure });
-    };
-    row("kills", kills.done * 2 >= kills.wanted, format!("{} of {}", kills.done, kills.wanted));
-    for ((name, one), (_, other)) in one.parts.iter().zip(&other.parts) {
-        let is_same = one == other;
-        let figure =
-            if is_same { format!("{} equal bytes", one.len()) } else { written(target, name, [one, other])? };
-        row(name, is_same, figure);
-    }
-    let is_gapless = |found: &Found| (1..).zip(&found.numbers).all(|(wanted, number)| wanted == *number);
-    row(
-        "event numbers without a gap",
-        is_gapless(one) && is_gapless(other),
-        format!("1 to {}", other.numbers.len()),
-    );
-    for (name, trial) in [("undisturbed", undisturbed), ("killed", killed)] {
-        let (found, received) = (&trial.found, &trial.received);
-        let stored = |count: usize, rows: i64| i64::try_from(count) == Ok(rows);
-        let is_once = stored(found.executed, found.rows.cases)
-            && stored(found.announced_checkpoints, found.rows.checkpoints)
-            && found.rows.calls == found.rows.different_calls;
-        let figure = format!(
-            "{} cases, {} checkpoints, {} answered calls",
-            found.rows.cases, found.rows.checkpoints, found.rows.calls
-        );
-        row(&format!("{name}: rows stored and announced once"), is_once, figure);
-        let most = if name == "killed" { kills.calls * kills.done } else { 0 };
-        let lost = received.requests.checked_sub(found.calls);
-        let figure = format!("{} in usage, {} received", found.calls, received.requests);
-        row(&format!("{name}: calls, at most {most} more"), lost.is_some_and(|lost| lost <= most), figure);
-        let figure = received.repeated.to_string();
-        row(&format!("{name}: repeated calls, at most {most}"), received.repeated <= most, figure);
+/// Prints the table; fails if a row does. `wanted`: kills; `in_flight`: calls that each of them may lose.
+pub(super) fn judge(
+    target: &Path,
+    undisturbed: &Trial,
+    killed: &[Killed],
+    (wanted, in_flight): (u64, u64),
+) -> Result<()> {
+    let mut gates = Gates::default();
+    let done = killed.iter().map(|killed| killed.kills).sum();
+    gates.add(of_kills(done, wanted), format!("kills: {done} of {wanted}"));
+    of_trial(&mut gates, "undisturbed", undisturbed, 0);
+    for (number, Killed { trial, kills }) in (1_u64..).zip(killed) {
+        let name = format!("killed {kills} times (training {number})");
+        for ((part, one), (_, other)) in undisturbed.found.parts.iter().zip(&trial.found.parts) {
+            let is_same = one == other;
+            let figure = if is_same {
+                format!("{} equal bytes", one.len())
+            } else {
+                written(target, &format!("{number}-{part}"), [one, other])?
+            };
+            gates.add(Outcome::of(is_same), format!("{name}: {part}: {figure}"));
+        }
+        of_trial(&mut gates, &name, trial, in_flight * kills);
     }
     println!();
-    for row in &rows {
-        let verdict = if row.is_passed { "pass" } else { "FAIL" };
-        println!("  {verdict}  {:<44} {}", row.what, row.figure);
-    }
-    match rows.iter().filter(|row| !row.is_passed).count() {
-        0 => Ok(()),
-        failed => bail!("{failed} of {} rows failed", rows.len()),
-    }
+    gates.print();
+    gates.conclude()
+}
+
+/// All kills must have happened.
+const fn of_kills(done: u64, wanted: u64) -> Outcome {
+    Outcome::of(done >= wanted && done > 0)
+}
+
+/// The rows of one run. `most`: calls that it may have made more than its usage says.
+fn of_trial(gates: &mut Gates, name: &str, Trial { found, received }: &Trial, most: u64) {
+    let mut row = |is_passed: bool, figure: String| {
+        gates.add(Outcome::of(is_passed), format!("{name}: {figure}"));
+    };
+    let is_gapless = (1..).zip(&found.numbers).all(|(wanted, number)| wanted == *number);
+    row(is_gapless, format!("event numbers without a gap: 1 to {}", found.numbers.len()));
+    let stored = |count: usize, rows: i64| i64::try_from(count) == Ok(rows);
+    let rows = &found.rows;
+    let is_once = stored(found.executed, rows.cases)
+        && stored(found.announced_checkpoints, rows.checkpoints)
+        && rows.calls == rows.different_calls;
+    row(
+        is_once,
+        format!(
+            "rows stored and announced once: {} cases, {} checkpoints, {} answered calls",
+            rows.cases, rows.checkpoints, rows.calls
+        ),
+    );
+    let lost = received.requests.checked_sub(found.calls);
+    row(
+        lost.is_some_and(|lost| lost <= most),
+        format!("calls, at most {most} more: {} in usage, {} received", found.calls, received.requests),
+    );
+    row(received.repeated <= most, format!("repeated calls, at most {most}: {}", received.repeated));
 }
 
 /// Writes two texts that differ, and says where.
@@ -95,4 +99,41 @@ fn written(target: &Path, name: &str, texts: [&String; 2]) -> Result<String> {
         around(other),
         target.join(format!("bench-kills-{name}-*.txt")).display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::found::Rows;
+    use super::*;
+
+    #[test]
+    fn all_kills_must_have_happened() {
+        assert_eq!(of_kills(100, 100), Outcome::Passed);
+        assert_eq!(
+            [(50, 100), (99, 100), (0, 0)].map(|(done, wanted)| of_kills(done, wanted)),
+            [Outcome::Failed; 3]
+        );
+    }
+
+    fn trial(requests: u64, result: &str) -> Trial {
+        let rows = Rows { cases: 2, checkpoints: 1, calls: 5, different_calls: 5 };
+        let parts = vec![("result", result.to_owned())];
+        let found =
+            Found { parts, numbers: vec![1, 2], executed: 2, announced_checkpoints: 1, rows, calls: 5 };
+        Trial { found, received: Received { requests, repeated: requests - 5 } }
+    }
+
+    #[test]
+    fn each_training_must_be_equal_and_may_lose_what_was_in_flight() {
+        let folder = std::env::temp_dir();
+        let judge = |trials: Vec<(Trial, u64)>| {
+            let killed: Vec<Killed> =
+                trials.into_iter().map(|(trial, kills)| Killed { trial, kills }).collect();
+            judge(&folder, &trial(5, "a"), &killed, (3, 4)).is_ok()
+        };
+        assert!(judge(vec![(trial(13, "a"), 2), (trial(9, "a"), 1)]));
+        assert!(!judge(vec![(trial(13, "a"), 2)]), "a kill is missing");
+        assert!(!judge(vec![(trial(13, "a"), 2), (trial(10, "a"), 1)]), "a call too many");
+        assert!(!judge(Vec::new()));
+    }
 }

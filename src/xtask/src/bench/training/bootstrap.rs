@@ -1,9 +1,9 @@
 //! The mean of differences with its interval. Pure.
 
+use crate::bench::splitmix::splitmix;
+
 /// Resamples of an interval.
 const RESAMPLES: u64 = 4_000;
-/// Source: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators" (splitmix64).
-const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A mean with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,7 +17,7 @@ pub(super) struct Estimate {
 pub(super) fn estimate(values: &[f64]) -> Estimate {
     let count = u64::try_from(values.len()).unwrap_or(u64::MAX).max(1);
     let resample = |number: u64| {
-        let drawn = (0..count).map(|at| mix(number.wrapping_mul(count).wrapping_add(at)) % count);
+        let drawn = (0..count).map(|at| splitmix(number.wrapping_mul(count).wrapping_add(at)) % count);
         let drawn: Vec<f64> = drawn.filter_map(|at| values.get(usize::try_from(at).ok()?).copied()).collect();
         mean(&drawn)
     };
@@ -30,13 +30,6 @@ pub(super) fn estimate(values: &[f64]) -> Estimate {
 
 pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / crate::bench::server::count(values.len()).max(1.0)
-}
-
-const fn mix(number: u64) -> u64 {
-    let z = number.wrapping_add(1).wrapping_mul(GAMMA);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

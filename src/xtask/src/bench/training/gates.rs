@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use worlds::Family;
 
 use super::bootstrap::{Estimate, estimate, mean};
+use crate::bench::outcome::{Gates, Outcome};
 use crate::bench::server::count;
 
 /// Prompts that are worse by less than this are not worse.
@@ -12,12 +13,8 @@ const LOSS: f64 = 0.01;
 /// The share of runs on worlds without a gain that may lose more.
 const MOST_LOSSES: f64 = 0.05;
 
-/// Families with something to gain by texts.
-const GAINS: [Family; 7] =
-    [Family::One, Family::Pair, Family::Strict, Family::Quad, Family::Tiny, Family::Niche, Family::Format];
-/// Families in which variations without feedback find little.
-const LARGE: [Family; 4] = [Family::One, Family::Pair, Family::Strict, Family::Quad];
-const GAINS_AND_DEMO: [Family; 8] = [
+/// Families with something to gain; only the last one needs demos, and in the first four variations without feedback find little.
+const WITH_GAIN: &[Family] = &[
     Family::One,
     Family::Pair,
     Family::Strict,
@@ -27,6 +24,8 @@ const GAINS_AND_DEMO: [Family; 8] = [
     Family::Format,
     Family::Demo,
 ];
+const BY_TEXTS: &[Family] = WITH_GAIN.split_at(7).0;
+const LARGE: &[Family] = WITH_GAIN.split_at(4).0;
 const NULL: [Family; 2] = [Family::NullOpt, Family::NullFlat];
 
 /// An optimizer must be better than another one by this, world by world.
@@ -49,11 +48,13 @@ const fn gate(
     Gate { one, other, least, is_certain, families }
 }
 
-const GATES: [Gate; 6] = [
-    gate("gepa", "reference", 0.10, true, &GAINS),
-    gate("gepa", "gepa_published", -0.02, false, &GAINS_AND_DEMO),
-    gate("gepa", "random", 0.05, false, &LARGE),
+const GATES: [Gate; 8] = [
+    gate("gepa", "reference", 0.10, true, BY_TEXTS),
+    gate("gepa", "reference_train", 0.10, true, BY_TEXTS),
+    gate("gepa", "gepa_published", -0.02, false, WITH_GAIN),
+    gate("gepa", "random", 0.05, false, LARGE),
     gate("textgrad", "reference_paired", -0.02, false, &Family::ALL),
+    gate("textgrad", "reference_paired_train", -0.02, false, &Family::ALL),
     gate("fewshot", "none", 0.10, false, &[Family::Demo]),
     gate("auto", "fewshot", -0.05, false, &[Family::Demo]),
 ];
@@ -111,58 +112,76 @@ impl Scores {
         }
     }
 
-    /// Prints each gate; returns those that failed.
-    pub(super) fn failed(&self) -> Vec<String> {
-        let mut failed = Vec::new();
-        let mut check = |line: String, is_passed: bool| {
-            println!("  {} {line}", if is_passed { "pass" } else { "FAIL" });
-            if !is_passed {
-                failed.push(line);
-            }
+    /// How many runs on worlds without a gain have lost, of how many; `None` if there is none.
+    fn losses(&self, family: Family, optimizer: &'static str) -> Option<(usize, usize)> {
+        let scores = self.0.get(&(family, optimizer)).filter(|scores| !scores.is_empty())?;
+        let lost = scores.values().filter(|(seed, returned)| *returned <= seed - LOSS).count();
+        Some((lost, scores.len()))
+    }
+
+    /// Runs that have lost where nothing can be gained, a line for each family.
+    pub(super) fn print_losses(&self, optimizers: &[&'static str]) {
+        println!("\n  runs that have lost {LOSS} or more where nothing can be gained");
+        for family in NULL {
+            let of = |optimizer: &&'static str| {
+                let (lost, runs) = self.losses(family, optimizer)?;
+                Some(format!("{optimizer} {lost} of {runs}"))
+            };
+            let losses: Vec<String> = optimizers.iter().filter_map(of).collect();
+            let losses = if losses.is_empty() { "not measured".to_owned() } else { losses.join("  ") };
+            println!("  {:<10} {losses}", family.as_str());
+        }
+    }
+
+    /// The gates of the scores: each of them, whether it was measured or not. `ours`: the optimizers of the service.
+    pub(super) fn gates(&self, ours: &[&'static str]) -> Gates {
+        let mut gates = Gates::default();
+        let mut check = |found: Option<(String, bool)>, gate: String| match found {
+            Some((found, is_passed)) => gates.add(Outcome::of(is_passed), format!("{gate}: {found}")),
+            None => gates.add(Outcome::NotMeasured, gate),
         };
-        println!();
         for Gate { one, other, least, is_certain, families } in &GATES {
             for family in *families {
-                let Some(found) = self.difference(*family, one, other) else { continue };
-                let is_passed = found.mean >= *least && (!is_certain || found.low > 0.0);
+                let found = self
+                    .difference(*family, one, other)
+                    .map(|found| (shown(found), found.mean >= *least && (!is_certain || found.low > 0.0)));
                 let also = if *is_certain { ", lower end above 0" } else { "" };
-                let what = format!("{one} − {other}");
-                check(
-                    format!("{}: {}, at least {least:+.3}{also}", family.as_str(), told(&what, found)),
-                    is_passed,
-                );
+                check(found, format!("{}: {one} − {other}, at least {least:+.3}{also}", family.as_str()));
             }
         }
         for family in Family::ALL {
-            // The better one of the family, not of each world: that one would be better by chance.
-            let mean_of = |optimizer| mean(&self.returned(family, optimizer));
-            let better = if mean_of("gepa") > mean_of("textgrad") { "gepa" } else { "textgrad" };
-            let Some(found) = self.difference(family, "auto", better) else { continue };
-            let what = told(&format!("auto − the better of gepa and textgrad ({better})"), found);
-            check(format!("{}: {what}, at least {OF_AUTO:+.3}", family.as_str()), found.mean >= OF_AUTO);
+            let found = self.of_auto(family).map(|(better, found)| {
+                (format!("{better} is better, {}", shown(found)), found.mean >= OF_AUTO)
+            });
+            let gate = format!("{}: auto − the better of gepa and textgrad", family.as_str());
+            check(found, format!("{gate}, at least {OF_AUTO:+.3}"));
         }
-        for ((family, optimizer), scores) in self.0.iter().filter(|((family, _), _)| NULL.contains(family)) {
-            // What is published is not ours to pass.
-            if !super::OPTIMIZERS.contains(optimizer) {
-                continue;
+        for family in NULL {
+            for optimizer in ours {
+                let found = self.losses(family, optimizer).map(|(lost, runs)| {
+                    let kept = 1.0 - count(lost) / count(runs);
+                    (format!("{:.0} % of {runs} runs", kept * 100.0), kept >= 1.0 - MOST_LOSSES)
+                });
+                let least = (1.0 - MOST_LOSSES) * 100.0;
+                check(
+                    found,
+                    format!("{}: {optimizer} loses nothing in at least {least:.0} %", family.as_str()),
+                );
             }
-            let lost = scores.values().filter(|(seed, returned)| *returned <= seed - LOSS).count();
-            let kept = 1.0 - count(lost) / count(scores.len()).max(1.0);
-            let line = format!(
-                "{}: {optimizer} loses nothing in {:.0} % of {} runs, at least {:.0} %",
-                family.as_str(),
-                kept * 100.0,
-                scores.len(),
-                (1.0 - MOST_LOSSES) * 100.0
-            );
-            check(line, kept >= 1.0 - MOST_LOSSES);
         }
-        failed
+        gates
+    }
+
+    /// `auto` beside the better one of the family, not of each world: that one would be better by chance.
+    fn of_auto(&self, family: Family) -> Option<(&'static str, Estimate)> {
+        let mean_of = |optimizer| self.interval(family, optimizer).map(|found| found.mean);
+        let better = if mean_of("gepa")? > mean_of("textgrad")? { "gepa" } else { "textgrad" };
+        Some((better, self.difference(family, "auto", better)?))
     }
 }
 
-fn told(what: &str, Estimate { mean, low, high }: Estimate) -> String {
-    format!("{what} {mean:+.3} [{low:+.3}, {high:+.3}]")
+fn shown(Estimate { mean, low, high }: Estimate) -> String {
+    format!("{mean:+.3} [{low:+.3}, {high:+.3}]")
 }
 
 #[cfg(test)]
@@ -179,27 +198,52 @@ mod tests {
         scores
     }
 
+    /// How many gates passed, and how many failed.
+    fn outcomes(scores: &Scores) -> (usize, usize) {
+        let gates = scores.gates(&["gepa", "none"]);
+        (gates.count(Outcome::Passed), gates.count(Outcome::Failed))
+    }
+
     #[test]
     fn a_gate_needs_its_difference_and_where_it_says_so_certainty() {
         let one = |gepa: [f64; 2]| {
-            scores(&[(Family::One, "gepa", gepa), (Family::One, "reference", [0.5, 0.5])]).failed().len()
+            outcomes(&scores(&[(Family::One, "gepa", gepa), (Family::One, "reference", [0.5, 0.5])]))
         };
-        assert_eq!((one([0.7, 0.7]), one([0.55, 0.55]), one([1.0, 0.4])), (0, 1, 1));
+        assert_eq!((one([0.7, 0.7]), one([0.55, 0.55]), one([1.0, 0.4])), ((1, 0), (0, 1), (0, 1)));
     }
 
     #[test]
     fn auto_is_compared_with_what_is_better_in_the_family() {
         let of = |auto: [f64; 2]| {
             let parts = [(Family::One, "gepa", [0.9, 0.5]), (Family::One, "textgrad", [0.5, 0.8])];
-            scores(&[parts[0], parts[1], (Family::One, "auto", auto)]).failed().len()
+            outcomes(&scores(&[parts[0], parts[1], (Family::One, "auto", auto)]))
         };
-        assert_eq!((of([0.7, 0.7]), of([0.6, 0.7])), (0, 1));
+        assert_eq!((of([0.7, 0.7]), of([0.6, 0.7])), ((1, 0), (0, 1)));
     }
 
     #[test]
     fn a_loss_where_nothing_can_be_gained_fails() {
-        let of = |returned: [f64; 2]| scores(&[(Family::NullOpt, "gepa", returned)]).failed().len();
-        assert_eq!((of([0.5, 0.495]), of([0.5, 0.4])), (0, 1));
-        assert_eq!(scores(&[(Family::NullOpt, "reference", [0.1, 0.1])]).failed().len(), 0);
+        let of = |returned: [f64; 2]| outcomes(&scores(&[(Family::NullOpt, "gepa", returned)]));
+        assert_eq!((of([0.5, 0.495]), of([0.5, 0.4])), ((1, 0), (0, 1)));
+        // A published algorithm may lose.
+        assert_eq!(outcomes(&scores(&[(Family::NullOpt, "reference", [0.1, 0.1])])), (0, 0));
+    }
+
+    #[test]
+    fn a_gate_without_data_is_not_measured() {
+        let unmeasured = |scores: &Scores| scores.gates(&["gepa"]).count(Outcome::NotMeasured);
+        let all: usize = GATES.iter().map(|gate| gate.families.len()).sum::<usize>() + Family::ALL.len() + 2;
+        assert_eq!(unmeasured(&Scores::default()), all);
+        // No optimizer beside it, and other worlds.
+        let mut few = scores(&[(Family::Strict, "gepa", [0.9, 0.9]), (Family::Strict, "auto", [0.1, 0.1])]);
+        few.add(Family::Strict, "random", 7, (0.5, 0.5));
+        assert_eq!((unmeasured(&few), outcomes(&few)), (all, (0, 0)));
+    }
+
+    #[test]
+    fn gates_name_families_by_what_they_need() {
+        assert_eq!(Family::ALL.into_iter().filter(|family| family.has_gain()).count(), WITH_GAIN.len());
+        assert!(!BY_TEXTS.contains(&Family::Demo) && LARGE.last() == Some(&Family::Quad));
+        assert!(NULL.iter().all(|family| !family.has_gain()));
     }
 }

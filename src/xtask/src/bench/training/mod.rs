@@ -2,31 +2,34 @@
 
 mod bootstrap;
 mod gates;
-mod models;
 mod plot;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
-use worlds::{Demo, Family, Reference, RequestOptions, World};
+use worlds::{Demo, Family, Reference, Tally, World};
 
 use self::gates::Scores;
-use self::models::ModelServer;
-use super::server::{self, now, pause};
+use super::outcome::{Gates, Outcome};
+use super::server::{self, now};
+use super::simulated::{ModelServer, Started};
 use crate::cluster::{self, Cluster};
 
-/// The optimizers that are compared, and those beside them in worlds that only demos teach.
-const OPTIMIZERS: [&str; 6] = ["random", "opro", "mipro", "textgrad", "gepa", "auto"];
-const OF_DEMOS: [&str; 2] = ["none", "fewshot"];
+/// All optimizers. The last two find nothing in worlds that texts teach: they are used where only demos teach, and where nothing can be
+/// gained.
+const OPTIMIZERS: [&str; 8] = ["random", "opro", "mipro", "textgrad", "gepa", "auto", "none", "fewshot"];
+const WITHOUT_TEXTS: [&str; 2] = ["none", "fewshot"];
 /// All of them, and the published algorithms.
-const SHOWN: [&str; 11] = [
+const SHOWN: [&str; 13] = [
     "random",
     "reference",
+    "reference_train",
     "reference_paired",
+    "reference_paired_train",
     "gepa_published",
     "opro",
     "textgrad",
@@ -36,6 +39,9 @@ const SHOWN: [&str; 11] = [
     "fewshot",
     "mipro",
 ];
+/// What the gates demand: worlds of each family, and the numbers of calls.
+const LEAST_WORLDS: u64 = 12;
+const BUDGETS: [u64; 2] = [500, 4_000];
 /// Trainings that execute at the same time.
 const PARALLEL: usize = 4;
 /// Epochs of each, the most that a request may have: more than the budget pays for.
@@ -61,17 +67,31 @@ pub(super) fn run(target: &Path, budgets: &[u64], worlds: u64, families: &[Strin
         let variables =
             [("SERVICE_MODEL_BASE_URL", url.as_str()), ("SERVICE_TRAINING_MAX_RUNS", places.as_str())];
         let (service, _) = server::callboard_with(target, &cluster, &variables)?;
-        let mut failed = Vec::new();
+        let mut gates = Gates::default();
         for budget in budgets {
-            let found = measure(target, (&service.address, &models), *budget, (worlds, &families)).await?;
-            failed.extend(found.into_iter().map(|line| format!("{budget} calls: {line}")));
+            let bench =
+                Bench { target, address: &service.address, models: &models, worlds, families: &families };
+            let found = bench.measure(*budget).await?;
+            println!();
+            found.print();
+            gates.extend(&format!("{budget} calls"), found);
         }
-        if failed.is_empty() {
-            println!("\nall gates passed");
-            return Ok(());
+        for unmeasured in missing(budgets, worlds) {
+            gates.add(Outcome::NotMeasured, unmeasured);
         }
-        bail!("gates that failed:\n  {}", failed.join("\n  "))
+        println!("\nwhat happens when a training is killed: `cargo xtask bench training-kills`");
+        gates.conclude()
     })
+}
+
+/// What the gates demand of a run of this bench, and it does not do.
+fn missing(budgets: &[u64], worlds: u64) -> Vec<String> {
+    let budgets = BUDGETS.iter().filter(|budget| !budgets.contains(budget));
+    let mut missing: Vec<String> = budgets.map(|budget| format!("{budget} calls: all gates")).collect();
+    if worlds < LEAST_WORLDS {
+        missing.push(format!("all gates with {LEAST_WORLDS} worlds a family; {worlds} were used"));
+    }
+    missing
 }
 
 /// One training.
@@ -90,105 +110,163 @@ struct Found {
     seed: f64,
     returned: f64,
     calls: u64,
+    /// Placeholders of the prompts at the start that the returned ones lack.
+    lost_placeholders: usize,
 }
 
-/// Prints what trainings of this budget find; returns the gates that failed.
-async fn measure(
-    target: &Path,
-    (address, models): (&str, &ModelServer),
-    budget: u64,
-    (worlds, families): (u64, &[Family]),
-) -> Result<Vec<String>> {
-    let seeds = || 0..worlds;
-    let trials = families.iter().flat_map(|family| {
-        let of_demos: &[&'static str] = if *family == Family::Demo { &OF_DEMOS } else { &[] };
-        seeds().flat_map(move |seed| {
-            let optimizers = OPTIMIZERS.iter().chain(of_demos);
-            optimizers.map(move |optimizer| Trial { family: *family, seed, optimizer, budget })
-        })
-    });
-    let began = now();
-    let mut done = stream::iter(trials.map(|trial| train(address, trial))).buffered(PARALLEL);
-    let mut scores = Scores::default();
-    let (mut calls, mut runs) = (0, 0_u64);
-    while let Some(found) = done.next().await {
-        let found = found?;
-        ensure!(found.calls <= budget, "{:?} made {} calls", found.trial, found.calls);
-        (calls, runs) = (calls + found.calls, runs + 1);
-        let Trial { family, seed, optimizer, .. } = found.trial;
-        scores.add(family, optimizer, seed, (found.seed, found.returned));
-    }
-    let seconds = began.elapsed().as_secs_f64();
-    for family in families {
-        for seed in seeds() {
-            let world = World::draw(*family, seed);
-            for (name, reference) in Reference::ALL {
-                let returned = world.true_score(&reference.run(&world, budget, seed).prompts);
-                scores.add(*family, name, seed, (world.seed_score(), returned));
+/// What is measured, and with what.
+#[derive(Clone, Copy)]
+struct Bench<'a> {
+    target: &'a Path,
+    address: &'a str,
+    models: &'a ModelServer,
+    worlds: u64,
+    families: &'a [Family],
+}
+
+/// Counts of all trainings of a budget.
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    runs: u64,
+    calls: u64,
+    over_budget: u64,
+    lost_placeholders: usize,
+}
+
+impl Bench<'_> {
+    /// Prints what trainings of this budget find; returns the gates.
+    async fn measure(self, budget: u64) -> Result<Gates> {
+        let Self { target, models, worlds, families, .. } = self;
+        let trials = families.iter().flat_map(|family| {
+            (0..worlds).flat_map(move |seed| {
+                let used = OPTIMIZERS.into_iter().filter(|optimizer| is_used(*family, optimizer));
+                used.map(move |optimizer| Trial { family: *family, seed, optimizer, budget })
+            })
+        });
+        let began = now();
+        let mut done = stream::iter(trials.map(|trial| train(self.address, trial))).buffered(PARALLEL);
+        let (mut scores, mut counts) = (Scores::default(), Counts::default());
+        while let Some(found) = done.next().await {
+            let Found { trial, seed: start, returned, calls, lost_placeholders } = found?;
+            counts.runs += 1;
+            counts.calls += calls;
+            counts.lost_placeholders += lost_placeholders;
+            if calls > budget {
+                counts.over_budget += 1;
+                println!("{trial:?} made {calls} calls");
+            }
+            scores.add(trial.family, trial.optimizer, trial.seed, (start, returned));
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        for family in families {
+            for seed in 0..worlds {
+                let world = World::draw(*family, seed);
+                for (name, reference) in Reference::ALL {
+                    let returned = world.true_score(&reference.run(&world, budget, seed).prompts);
+                    scores.add(*family, name, seed, (world.seed_score(), returned));
+                }
             }
         }
+        println!(
+            "\n{} trainings of {worlds} worlds a family, at most {budget} calls each, in {seconds:.0} s",
+            counts.runs
+        );
+        scores.print(&SHOWN);
+        scores.print_losses(&SHOWN);
+        let picture = target.join(format!("bench-training-{budget}.svg"));
+        std::fs::write(&picture, plot::plot(&scores, &SHOWN))?;
+        println!("\nthe same as a picture: {}", picture.display());
+        let mut gates = scores.gates(&OPTIMIZERS);
+        let has_canaries = families.iter().any(|family| family.sizes().has_splits());
+        of_counts(&mut gates, counts, &models.take_tally(), has_canaries);
+        Ok(gates)
     }
-    let tally = models.take_tally();
-    println!(
-        "\n{runs} trainings of {worlds} worlds a family, at most {budget} calls each, in {seconds:.0} s"
-    );
-    println!("  calls: {calls} counted by the service, {} received by the models", tally.received());
-    println!(
-        "  canaries of held-out cases at the reflector: {}; calls without the placeholder: {}",
-        tally.canaries.len(),
-        tally.without_placeholder
-    );
-    scores.print(&SHOWN);
-    let picture = target.join(format!("bench-training-{budget}.svg"));
-    std::fs::write(&picture, plot::plot(&scores, &SHOWN))?;
-    println!("\nthe same as a picture: {}", picture.display());
-    let mut failed = scores.failed();
-    if !tally.canaries.is_empty() {
-        failed.push("canaries reached the reflector".to_owned());
-    }
-    if tally.received() != calls {
-        failed.push("usage differs from what the models have received".to_owned());
-    }
-    Ok(failed)
 }
 
-/// Trains the prompts of a world with a workflow of its own.
+/// The gates that hold in all families.
+fn of_counts(gates: &mut Gates, counts: Counts, tally: &Tally, has_canaries: bool) {
+    let mut check = |is_measured: bool, is_passed: bool, gate: String| {
+        gates.add(if is_measured { Outcome::of(is_passed) } else { Outcome::NotMeasured }, gate);
+    };
+    let has_run = counts.runs > 0;
+    check(
+        has_run,
+        counts.over_budget == 0,
+        format!("trainings over their budget: {} of {}", counts.over_budget, counts.runs),
+    );
+    check(
+        has_run,
+        tally.received() == counts.calls,
+        format!("calls: {} in usage, {} received by the models", counts.calls, tally.received()),
+    );
+    check(
+        has_canaries && tally.reflect.received > 0,
+        tally.canaries.is_empty(),
+        format!(
+            "canaries of held-out cases at the reflector: {} in {} calls",
+            tally.canaries.len(),
+            tally.reflect.received
+        ),
+    );
+    check(
+        tally.task.received > 0,
+        tally.without_placeholder == 0,
+        format!(
+            "calls whose prompt has lost its placeholder: {} of {}",
+            tally.without_placeholder, tally.task.received
+        ),
+    );
+    check(
+        has_run,
+        counts.lost_placeholders == 0,
+        format!("placeholders that returned prompts have lost: {}", counts.lost_placeholders),
+    );
+}
+
+/// Whether an optimizer is measured in a family.
+fn is_used(family: Family, optimizer: &str) -> bool {
+    family == Family::Demo || !family.has_gain() || !WITHOUT_TEXTS.contains(&optimizer)
+}
+
+/// Trains the prompts of a world.
 async fn train(address: &str, trial: Trial) -> Result<Found> {
     let world = World::draw(trial.family, trial.seed);
     let settings = json!({
         "name": trial.optimizer, "epochs": EPOCHS, "seed": trial.seed, "max_concurrency": 8,
         "budget": {"max_llm_calls": trial.budget},
     });
-    let request = world.train_workflow(&RequestOptions { settings, ..RequestOptions::default() });
-    let name = json!({"name": format!("{} {}", world.name(), trial.optimizer)});
-    let made = server::post(address, "/api/workflows", &name.to_string()).await?;
-    let workflow = text(&made, "id")?;
-    let member = |name: &str| request.get(name).cloned().unwrap_or_default();
-    let version = json!({"graph": member("graph_config"), "runnable_config": member("runnable_config")});
-    server::post(address, &format!("/api/workflows/{workflow}/versions"), &version.to_string()).await?;
-    let runs = format!("/api/workflows/{workflow}/trainer/runs");
-    let body = json!({"training": member("training")}).to_string();
-    let started = server::post(address, &runs, &body).await?;
-    let run = text(&started, "id")?;
-    let began = now();
-    let record = loop {
-        let record = server::get_with(address, &format!("{runs}/{run}"), "").await?;
-        match text(&record, "status")?.as_str() {
-            "queued" | "running" => {}
-            "succeeded" => break record,
-            _ => bail!("{trial:?}: {record}"),
-        }
-        ensure!(began.elapsed() < LONGEST, "{trial:?} takes too long: {record}");
-        pause(INTERVAL).await;
-    };
-    let ended = server::get_with(address, &format!("/api/runs/{run}"), "").await?;
+    let what = || format!("{trial:?}");
+    let started = Started::start(address, &world, settings).await.with_context(what)?;
+    let record = started.ended(address, (INTERVAL, LONGEST)).await.with_context(what)?;
+    let ended = server::get_with(address, &format!("/api/runs/{}", started.run), "").await?;
     let prompts = ended.pointer("/output/prompts").and_then(Value::as_object).context("no prompts")?;
     let prompts: BTreeMap<String, String> =
         prompts.iter().filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect();
     let demos = ended.pointer("/output/demos").and_then(Value::as_object);
     let demos = demos.into_iter().flatten().map(|(name, demos)| (name.clone(), demos_of(demos))).collect();
     let calls = record.pointer("/usage/llm_calls").and_then(Value::as_u64).context("no usage")?;
-    Ok(Found { trial, seed: world.seed_score(), returned: world.true_score_with(&prompts, &demos), calls })
+    Ok(Found {
+        trial,
+        seed: world.seed_score(),
+        returned: world.true_score_with(&prompts, &demos),
+        calls,
+        lost_placeholders: lost_placeholders(&world.seed_prompts(), &prompts),
+    })
+}
+
+/// How many placeholders of these prompts others lack.
+fn lost_placeholders(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> usize {
+    let lost = |(name, text): (&String, &String)| {
+        let kept = placeholders(after.get(name).map(String::as_str).unwrap_or_default());
+        placeholders(text).difference(&kept).count()
+    };
+    before.iter().map(lost).sum()
+}
+
+/// What is between `{{` and `}}` in a text.
+fn placeholders(text: &str) -> BTreeSet<&str> {
+    let parts = text.split("{{").skip(1);
+    parts.filter_map(|part| Some(part.split_once("}}")?.0.trim())).collect()
 }
 
 /// The demos of a prompt, as a model receives them.
@@ -201,7 +279,57 @@ fn demos_of(demos: &Value) -> Vec<Demo> {
     demos.as_array().into_iter().flatten().filter_map(demo).collect()
 }
 
-fn text(value: &Value, name: &str) -> Result<String> {
-    let found = value.get(name).and_then(Value::as_str);
-    found.map(str::to_owned).with_context(|| format!("no '{name}' in {value}"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn none_and_fewshot_are_measured_where_nothing_can_be_gained() {
+        for family in Family::ALL {
+            let used = OPTIMIZERS.iter().filter(|optimizer| is_used(family, optimizer)).count();
+            let is_all = matches!(family, Family::Demo | Family::NullOpt | Family::NullFlat);
+            assert_eq!(used == OPTIMIZERS.len(), is_all, "{family:?}");
+        }
+        assert!(
+            OPTIMIZERS
+                .iter()
+                .chain(Reference::ALL.iter().map(|(name, _)| name))
+                .all(|name| SHOWN.contains(name))
+        );
+    }
+
+    #[test]
+    fn a_small_run_does_not_measure_all() {
+        assert_eq!(missing(&BUDGETS, LEAST_WORLDS), Vec::<String>::new());
+        assert_eq!((missing(&[500], 12).len(), missing(&[500, 4_000], 2).len()), (1, 1));
+    }
+
+    #[test]
+    fn a_placeholder_that_is_lost_is_counted() {
+        let prompts = |text: &str| BTreeMap::from([("answer".to_owned(), text.to_owned())]);
+        let before = prompts("For {{ inputs.desk }}, {{ inputs.day }}.");
+        assert_eq!(lost_placeholders(&before, &prompts("{{inputs.day}} at {{ inputs.desk }}")), 0);
+        assert_eq!(lost_placeholders(&before, &prompts("For {{ inputs.desk }}, {{ inputs.day")), 1);
+        assert_eq!(lost_placeholders(&before, &BTreeMap::new()), 2);
+    }
+
+    #[test]
+    fn a_lost_placeholder_a_canary_and_a_call_too_many_fail() {
+        let outcomes = |counts: Counts, change: &dyn Fn(&mut Tally)| {
+            let mut tally = Tally::default();
+            (tally.task.received, tally.reflect.received) = (4, 1);
+            change(&mut tally);
+            let mut gates = Gates::default();
+            of_counts(&mut gates, counts, &tally, true);
+            [Outcome::Passed, Outcome::Failed, Outcome::NotMeasured].map(|outcome| gates.count(outcome))
+        };
+        let good = Counts { runs: 1, calls: 5, ..Counts::default() };
+        assert_eq!(outcomes(good, &|_| {}), [5, 0, 0]);
+        assert_eq!(outcomes(good, &|tally| tally.without_placeholder = 1), [4, 1, 0]);
+        assert_eq!(outcomes(good, &|tally| tally.canaries.push("one-1".to_owned())), [4, 1, 0]);
+        assert_eq!(outcomes(good, &|tally| tally.task.received = 3), [4, 1, 0]);
+        assert_eq!(outcomes(Counts { lost_placeholders: 1, ..good }, &|_| {}), [4, 1, 0]);
+        assert_eq!(outcomes(Counts { over_budget: 1, ..good }, &|_| {}), [4, 1, 0]);
+        assert_eq!(outcomes(good, &|tally| *tally = Tally::default()), [2, 1, 2]);
+    }
 }

@@ -16,12 +16,12 @@ const BOTTOM: f64 = 36.0;
 const STEP: f64 = 15.0;
 const GAP: f64 = 30.0;
 /// Of the optimizers, in their order; they differ in brightness, too.
-const COLORS: [&str; 11] = [
-    "#9a9a9a", "#c9b458", "#a07d3b", "#7b9ec9", "#8d6cab", "#d98200", "#0072b2", "#cc3d6e", "#4a4a4a",
-    "#00876a", "#5b3a29",
+const COLORS: [&str; 13] = [
+    "#9a9a9a", "#c9b458", "#e3d9a6", "#a07d3b", "#cdb48f", "#7b9ec9", "#8d6cab", "#d98200", "#0072b2",
+    "#cc3d6e", "#4a4a4a", "#00876a", "#5b3a29",
 ];
 /// Between two names of the legend.
-const NAME: f64 = 124.0;
+const NAME: f64 = 164.0;
 
 /// A standalone SVG document.
 pub(super) fn plot(scores: &Scores, optimizers: &[&'static str]) -> String {
@@ -41,17 +41,17 @@ pub(super) fn plot(scores: &Scores, optimizers: &[&'static str]) -> String {
             let color = COLORS.get(*at).copied().unwrap_or("#000000");
             let [low, high, middle] = [*low, *high, *mean].map(y);
             // Writing to a text never fails.
-            let _ = write!(
+            let _ = writeln!(
                 body,
                 "<path d=\"M{x:.0} {low:.1}V{high:.1}\" stroke=\"{color}\" stroke-width=\"2\"/>\
-                 <circle cx=\"{x:.0}\" cy=\"{middle:.1}\" r=\"4\" fill=\"{color}\"/>\n"
+                 <circle cx=\"{x:.0}\" cy=\"{middle:.1}\" r=\"4\" fill=\"{color}\"/>"
             );
             x += STEP;
         }
         let middle = (start + x - STEP) / 2.0;
-        let _ = write!(
+        let _ = writeln!(
             body,
-            "<text x=\"{middle:.0}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>\n",
+            "<text x=\"{middle:.0}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
             HEIGHT - 14.0,
             family.as_str()
         );
@@ -61,9 +61,9 @@ pub(super) fn plot(scores: &Scores, optimizers: &[&'static str]) -> String {
     let mut frame = String::new();
     for tenths in [0.0, 0.25, 0.5, 0.75, 1.0] {
         let at = y(tenths);
-        let _ = write!(
+        let _ = writeln!(
             frame,
-            "<path d=\"M{LEFT:.0} {at:.1}H{width:.0}\" stroke=\"#d0d0d0\"/><text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\">{tenths:.2}</text>\n",
+            "<path d=\"M{LEFT:.0} {at:.1}H{width:.0}\" stroke=\"#d0d0d0\"/><text x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\">{tenths:.2}</text>",
             LEFT - 8.0,
             at + 4.0
         );
@@ -71,9 +71,9 @@ pub(super) fn plot(scores: &Scores, optimizers: &[&'static str]) -> String {
     for (at, optimizer) in (0_u32..).zip(optimizers) {
         let x = LEFT + f64::from(at) * NAME + 8.0;
         let color = usize::try_from(at).ok().and_then(|at| COLORS.get(at)).copied().unwrap_or("#000000");
-        let _ = write!(
+        let _ = writeln!(
             frame,
-            "<circle cx=\"{x:.0}\" cy=\"18\" r=\"4\" fill=\"{color}\"/><text x=\"{:.0}\" y=\"22\">{optimizer}</text>\n",
+            "<circle cx=\"{x:.0}\" cy=\"18\" r=\"4\" fill=\"{color}\"/><text x=\"{:.0}\" y=\"22\">{optimizer}</text>",
             x + 9.0
         );
     }
