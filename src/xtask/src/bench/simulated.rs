@@ -14,6 +14,8 @@ use worlds::{RequestOptions, Simulator, Tally, World};
 
 use super::server::{get_with, pause, post};
 
+/// How long the server keeps an idle connection: longer than its clients.
+const KEEP_ALIVE: Duration = Duration::from_secs(3_600);
 /// The largest body of a request.
 const LARGEST: usize = 4 << 20;
 
@@ -62,7 +64,9 @@ impl ModelServer {
                 .app_data(PayloadConfig::new(LARGEST))
                 .route("/v1/chat/completions", web::post().to(reply))
         };
-        actix_rt::spawn(HttpServer::new(app).workers(1).disable_signals().listen(listener)?.run());
+        // A request on a connection that is closed at that moment would be sent, and not received.
+        let server = HttpServer::new(app).workers(1).keep_alive(KEEP_ALIVE).disable_signals();
+        actix_rt::spawn(server.listen(listener)?.run());
         Ok(Self { address, shared })
     }
 
