@@ -1,3 +1,4 @@
+ALTER TABLE training_cases DROP COLUMN details;
 DROP INDEX training_runs_with_replies;
 ALTER TABLE workspaces DROP COLUMN training_calls;
 DROP INDEX training_calls_by_key;

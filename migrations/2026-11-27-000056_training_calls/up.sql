@@ -10,3 +10,5 @@ ALTER TABLE workspaces
 -- Trainings whose replies are not erased yet.
 ALTER TABLE training_runs ADD COLUMN replies_erased_at timestamptz;
 CREATE INDEX training_runs_with_replies ON training_runs (workflow_id) WHERE replies_erased_at IS NULL;
+-- JSON: what the steps of a trace were given and have asked models, one element for each; null: not kept.
+ALTER TABLE training_cases ADD COLUMN details text;

@@ -53,5 +53,5 @@ pub use runner::{
 };
 pub use score::{Aggregate, CaseScore, Judged, Summary, case_score, summary};
 pub use splits::{SplitSettings, Splits, TestEstimate, split};
-pub use stored::{StoredResult, StoredSpent, read_reply, reply_json};
+pub use stored::{StepDetails, StoredResult, StoredSpent, details_json, read_reply, reply_json};
 pub use warning::Warning;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::ports::ExampleInputs;
+use engine::ports::{ExampleInputs, SeenCall};
 use engine::{NodeError, RunError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -85,6 +85,9 @@ pub struct StoredError {
 pub struct StoredStep {
     /// The node.
     pub node: String,
+    /// Its type; empty in results of earlier versions.
+    #[serde(default, rename = "type")]
+    pub node_type: String,
     /// Which visit, from 1.
     pub visit: u32,
     /// Which attempt, from 1.
@@ -98,9 +101,33 @@ pub struct StoredStep {
     /// The prompts that it read, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts_read: Vec<String>,
+    /// Nanoseconds, with the waits of its calls.
+    #[serde(default)]
+    pub duration_ns: u64,
     /// What its model was asked, if that and its result can be a demo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<ExampleInputs>,
+}
+
+/// What a step was given and has asked models. It is stored beside the result: the operator may have it erased with the replies of
+/// models.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepDetails {
+    /// The fields of the node, filled.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub inputs: Value,
+    /// Its answered calls of models.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub llm: Vec<SeenCall>,
+}
+
+/// The details of a trace, one for each step; JSON. `None` if there are none.
+#[must_use]
+pub fn details_json(trace: &[CaseStep]) -> Option<String> {
+    let details: Vec<StepDetails> =
+        trace.iter().map(|step| StepDetails { inputs: step.inputs.clone(), llm: step.llm.clone() }).collect();
+    let has_any = details.iter().any(|details| *details != StepDetails::default());
+    has_any.then(|| serde_json::to_string(&details).ok()).flatten()
 }
 
 impl StoredResult {
@@ -119,14 +146,24 @@ impl StoredResult {
         }
     }
 
-    /// The result and its verdicts.
+    /// The trace with its `details`, if these are stored. Details that cannot be read are left out.
+    #[must_use]
+    pub fn trace_with(&self, details: Option<&str>) -> Vec<CaseStep> {
+        let details: Vec<StepDetails> =
+            details.and_then(|details| serde_json::from_str(details).ok()).unwrap_or_default();
+        let mut details = details.into_iter();
+        let steps = self.trace.iter().cloned();
+        steps.map(|step| step.into_step(details.next().unwrap_or_default())).collect()
+    }
+
+    /// The result without the details of its trace, and its verdicts.
     #[must_use]
     pub fn into_parts(self) -> (CaseRun, Vec<Verdict>) {
         let run = CaseRun {
             output: self.output,
             text: self.text,
             error: self.error.map(StoredError::into_case),
-            trace: self.trace.into_iter().map(StoredStep::into_step).collect(),
+            trace: self.trace.into_iter().map(|step| step.into_step(StepDetails::default())).collect(),
             duration: Duration::from_nanos(self.duration_ns),
             cost: self.cost,
         };
@@ -172,16 +209,18 @@ impl StoredStep {
         });
         Self {
             node: step.node.clone(),
+            node_type: step.node_type.clone(),
             visit: step.visit,
             attempt: step.attempt,
             output: step.output.clone(),
             error,
             prompts_read: step.prompts_read.clone(),
+            duration_ns: u64::try_from(step.duration.as_nanos()).unwrap_or(u64::MAX),
             example: step.example.clone(),
         }
     }
 
-    fn into_step(self) -> CaseStep {
+    fn into_step(self, details: StepDetails) -> CaseStep {
         let error = self.error.map(|error| NodeError {
             node: error.at,
             retryable: error.retryable,
@@ -192,11 +231,15 @@ impl StoredStep {
         });
         CaseStep {
             node: self.node,
+            node_type: self.node_type,
             visit: self.visit,
             attempt: self.attempt,
+            inputs: details.inputs,
             output: self.output,
             error,
+            duration: Duration::from_nanos(self.duration_ns),
             prompts_read: self.prompts_read,
+            llm: details.llm,
             example: self.example,
         }
     }
@@ -235,6 +278,16 @@ mod tests {
             output: Some(json!({"text": "a\u{0}b", "n": 0.1 + 0.2})),
             error,
             prompts_read: vec!["style".into()],
+            node_type: "llm".into(),
+            duration: Duration::from_nanos(1_234_567),
+            inputs: json!({"system": "a\u{0}b"}),
+            llm: vec![SeenCall {
+                model: "practice/classify".into(),
+                messages: json!([{"role": "user", "content": "hi"}]),
+                reply: "ho".into(),
+                tool_calls: Vec::new(),
+                usage: Some(Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() }),
+            }],
             example: Some(ExampleInputs { prompts: vec!["style".into()], inputs: json!({"user": "hi"}) }),
         };
         let failed = NodeError::retryable(ErrorCode::ModelUnavailable, "is away");
@@ -275,7 +328,9 @@ mod tests {
             let text =
                 serde_json::to_string(&StoredResult::of(&run, verdicts.clone(), Spent::default())).unwrap();
             let read: StoredResult = serde_json::from_str(&text).unwrap();
-            assert_eq!(read.into_parts(), (run, verdicts));
+            let details = details_json(&run.trace);
+            assert_eq!(read.trace_with(details.as_deref()), run.trace);
+            assert_eq!(read.into_parts(), (run.without_details(), verdicts));
         }
     }
 

@@ -12,8 +12,8 @@ use training::calls::{Role, Spent};
 use training::evaluators::Verdict;
 use training::optimize::{Candidate, JudgedRun, Phase, Round, Stop};
 use training::{
-    Aggregate, CaseBench, CaseContext, CaseError, CaseRun, StoredResult, case_score, judge, judge_recorded,
-    run_case,
+    Aggregate, CaseBench, CaseContext, CaseError, CaseRun, StoredResult, case_score, details_json, judge,
+    judge_recorded, run_case,
 };
 use wire::{CaseProblem, CaseProgress, EvaluationVerdict, TrainingEvent, TrainingKind, TrainingProgress};
 
@@ -119,7 +119,7 @@ impl ActorLab<'_> {
         }
         self.warn_of_failing(&verdicts).await?;
         self.store((candidate.number, place, sample), round, (&run, &verdicts), spent).await?;
-        Ok(JudgedRun { run: Arc::new(run), verdicts })
+        Ok(JudgedRun { run: Arc::new(run.without_details()), verdicts })
     }
 
     /// Warns of an evaluator that fails itself: its scores are 0 whatever the prompts are.
@@ -164,6 +164,7 @@ impl ActorLab<'_> {
             passed: scored.passed,
             answered: i32::try_from(answered).unwrap_or(i32::MAX),
             result: text_of(&result),
+            details: details_json(&run.trace),
         };
         let usage = session.usage();
         let (progress, state) = {

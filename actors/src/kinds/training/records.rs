@@ -136,7 +136,8 @@ pub(super) fn case_record(
             .as_ref()
             .map(|error| CaseProblem { code: error.code.clone(), message: error.message.clone() }),
         duration_ms: result.duration_ns / 1_000_000,
-        trace: with_trace.then(|| serde_json::to_value(&result.trace).unwrap_or_default()),
+        trace: with_trace
+            .then(|| serde_json::to_value(result.trace_with(row.details.as_deref())).unwrap_or_default()),
         output: result.output,
         output_text: result.text,
     })

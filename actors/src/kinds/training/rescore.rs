@@ -10,7 +10,7 @@ use training::calls::Spent;
 use training::evaluators::Evaluator;
 use training::optimize::{JudgedRun, Round, Stop};
 use training::request::read_evaluation;
-use training::{Case, CaseBench, CaseContext, Pins, is_erased, judge, read_stored_case};
+use training::{Case, CaseBench, CaseContext, CaseRun, Pins, is_erased, judge, read_stored_case};
 use uuid::Uuid;
 use wire::{ErrorCode, FieldError, TrainingKind};
 
@@ -270,7 +270,8 @@ impl ActorLab<'_> {
             *self.failed.lock() = Some(whole(ErrorCode::RunContentErased));
             return Err(Stop::Lost);
         };
-        let (run, _) = result.into_parts();
+        let trace = result.trace_with(row.details.as_deref());
+        let run = CaseRun { trace, ..result.into_parts().0 };
         let spent = Arc::default();
         let name = format!("{}-{}", origin.candidate, case.index);
         let verdicts = self
@@ -295,6 +296,6 @@ impl ActorLab<'_> {
         let Some(verdicts) = verdicts else { return Err(Stop::Budget) };
         self.warn_of_failing(&verdicts).await?;
         self.store((0, place, sample), round, (&run, &verdicts), Spent::default()).await?;
-        Ok(JudgedRun { run: Arc::new(run), verdicts })
+        Ok(JudgedRun { run: Arc::new(run.without_details()), verdicts })
     }
 }

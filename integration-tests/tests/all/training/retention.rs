@@ -184,6 +184,12 @@ async fn replies_are_erased_after_the_end_where_the_workspace_drops_them() {
     let cached = Run::start(&client, &workflow, &asked).await;
     assert_eq!(cached.becomes("succeeded").await["usage"]["cached_calls"], 4);
     assert_eq!(replies(&t).await, "8", "they are kept");
+    let traced = async |run: &Run| {
+        let cases = get(&client, &format!("{}/cases?trace=true", run.path)).await.value();
+        let step = cases["data"][0]["trace"][0].clone();
+        (step["output"].is_object(), step["inputs"].is_object(), step["llm"].as_array().unwrap().len())
+    };
+    assert_eq!(traced(&first).await, (true, true, 1));
     let drop = json!({"training_calls": "drop"}).to_string();
     let json = [("content-type", "application/json")];
     let changed = client.send("PATCH", "/api/workspaces/default", &json, drop).await.unwrap();
@@ -195,7 +201,10 @@ async fn replies_are_erased_after_the_end_where_the_workspace_drops_them() {
     let left =
         "SELECT count(*) > 8 AND bool_and(length(key) = 32) AND sum(output_tokens) > 0 FROM training_calls";
     assert_eq!(t.scalar(left).await, "true");
-    // Scores, usage, outputs and traces stay.
+    // Scores, usage, outputs and traces stay, without messages.
+    for run in [&first, &trained] {
+        assert_eq!(traced(run).await, (true, false, 0));
+    }
     assert_eq!(first.record().await, scored);
     for run in [&first, &trained] {
         assert_eq!(get(&client, &format!("{}/report", run.path)).await.status, 200);

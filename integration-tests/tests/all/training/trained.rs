@@ -209,6 +209,11 @@ async fn runs_candidates_and_cases_are_listed() {
     let one = get(&client, &format!("{}/cases?candidate=0&limit=1&trace=true", first.path)).await.value();
     let step = &one["data"][0]["trace"][0];
     assert_eq!((&step["node"], &step["prompts_read"]), (&json!("sort"), &json!(["rules"])), "{one}");
+    let call = &step["llm"][0];
+    assert_eq!((&step["type"], &call["reply"]), (&json!("llm"), &step["output"]["text"]), "{one}");
+    assert_eq!(call["messages"].as_array().unwrap().len(), 2, "{one}");
+    assert!(step["inputs"]["messages"].is_array() && step["duration_ms"].is_u64(), "{one}");
+    assert!(call["usage"]["output_tokens"].as_u64().unwrap() > 0, "{one}");
     assert!(one["next_cursor"].is_string());
     let of_case = get(&client, &format!("{}/cases?candidate=0&case=3", first.path)).await.value();
     let of_case: Vec<_> =

@@ -205,6 +205,7 @@ impl Visit<'_> {
             input_digest: [0; 32],
             prompts_read: Vec::new(),
             example: None,
+            seen: self.seen(),
             started_at: self.env.ports.clock.now(),
             note: None,
             question: None,
@@ -233,6 +234,7 @@ impl Visit<'_> {
             delivery: Mutex::default(),
             usage: Mutex::default(),
             spending: Mutex::default(),
+            seen: Mutex::default(),
             model_calls: &self.model_calls,
             finished: self.finished.as_ref(),
             tolerated: self.continues_after_failure(),
@@ -257,12 +259,14 @@ impl Visit<'_> {
             record.note.clone_from(&row.note);
         }
         self.env.ports.journal.begins(&record);
+        let started = self.env.ports.clock.monotonic();
         let worked = AssertUnwindSafe(self.work(&mut record)).catch_unwind().await;
         let worked = worked.unwrap_or_else(|_| {
             tracing::error!(node = %self.path, "a step panicked");
             Err(NodeError::new(ErrorCode::Internal, "the step panicked").into())
         });
         let finished_at = self.time();
+        self.finish_seen(&mut record, started).await;
         // Here everything passes that a node leaves. What it has called may have repeated a secret.
         let worked = match worked {
             Ok(value) => self.redacted(value).await.map_err(Failure::Failed),
@@ -293,7 +297,7 @@ impl Visit<'_> {
         Visited { result: result.map_err(Failure::Failed), receipt, ended_at: Some(finished_at) }
     }
 
-    async fn redacted(&self, value: Value) -> Result<Value, NodeError> {
+    pub(super) async fn redacted(&self, value: Value) -> Result<Value, NodeError> {
         let known = self.env.redactor.known();
         if known.is_empty() {
             return Ok(value);
@@ -311,6 +315,7 @@ impl Visit<'_> {
         record.example = self.example(&reads, &input);
         let (budget, (digest, bytes)) = (&self.env.budget, crate::canonical::text_digest(&input));
         record.input_digest = digest;
+        record.note_inputs(&input, bytes);
         let _input = budget.input(&self.path, bytes)?;
         if let Some(kept) = self.kept(record) {
             return Ok(kept);
@@ -355,6 +360,7 @@ impl Visit<'_> {
         } else {
             running.await
         };
+        record.note_calls(&call);
         record.spending = Some(*call.spending.lock()).filter(|spending| spending.calls > 0);
         let result = match result {
             Err(Failure::Failed(mut error)) => {

@@ -23,6 +23,7 @@ use super::ports::{
     SentItem, StepKey, ThreadChange, Workflows,
 };
 use super::reuse::Finished;
+use super::seen::SeenCall;
 use super::spending::Spending;
 use super::{Failure, RunInfo, RunInput, Stop, steps};
 use crate::redact::Redactor;
@@ -63,6 +64,8 @@ pub(crate) struct Call<'a> {
     pub(super) usage: Mutex<Option<Value>>,
     /// What this attempt itself has used of models.
     pub(super) spending: Mutex<Spending>,
+    /// Its calls of models, in a rehearsal.
+    pub(super) seen: Mutex<Vec<SeenCall>>,
     /// Calls of models that the visit has made, in all of its attempts.
     pub(super) model_calls: &'a AtomicU32,
     /// Kept for the next attempt, if there may be one.
@@ -140,7 +143,9 @@ impl Call<'_> {
         request: &ModelRequest,
         pieces: &dyn Pieces,
     ) -> Result<ModelAnswer, NodeError> {
-        self.env.ports.observer.call(self.model_call(asked), request, pieces).await
+        let answer = self.env.ports.observer.call(self.model_call(asked), request, pieces).await?;
+        self.note_call(asked.0, request, &answer);
+        Ok(answer)
     }
 
     /// As [`Self::ask_model`], for vectors of texts.

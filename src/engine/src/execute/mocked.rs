@@ -33,7 +33,9 @@ impl Visit<'_> {
         let reads = PromptReads::default();
         // Of a node that could not be executed either way, the input is unknown.
         if let Ok(input) = self.input_noting(&reads).await {
-            record.input_digest = crate::canonical::text_digest(&input).0;
+            let (digest, bytes) = crate::canonical::text_digest(&input);
+            record.input_digest = digest;
+            record.note_inputs(&input, bytes);
         }
         record.prompts_read = reads.names();
         let text = result.get("text").and_then(Value::as_str);
@@ -41,6 +43,7 @@ impl Visit<'_> {
             self.call(&record).say(text).await;
         }
         let finished_at = self.time();
+        self.finish_seen(&mut record, self.env.ports.clock.monotonic()).await;
         record.outcome = StepOutcome::Succeeded { result: result.to_string(), finished_at };
         let receipt = Some(self.env.ports.journal.record(record));
         Visited { result: Ok(result), receipt, ended_at: Some(finished_at) }

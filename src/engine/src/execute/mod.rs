@@ -26,6 +26,7 @@ mod recorded;
 mod refill;
 mod reuse;
 mod scope;
+mod seen;
 mod spending;
 mod steps;
 mod stores;

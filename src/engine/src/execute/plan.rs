@@ -120,6 +120,8 @@ impl Plan {
 
 pub(crate) struct PlanNode {
     pub(crate) name: String,
+    /// Its type; of what an agent does: `model`, `tool` or `mcp`.
+    pub(crate) node_type: &'static str,
     /// What it does to the world.
     pub(crate) effect: Effect,
     pub(crate) common: Common,

@@ -18,6 +18,7 @@ pub use super::attachments::{
 use super::delivery::Delivery;
 pub use super::example::ExampleInputs;
 pub use super::observer::{ModelCall, ModelObserver, WithinBudget};
+pub use super::seen::{SeenAttempt, SeenCall};
 pub use super::spending::{ModelBudget, Spending};
 pub use super::stores::{DatabaseQuery, DatabaseRows, Databases, FoundChunk, SearchIndex};
 use crate::cache::Cache;
@@ -83,6 +84,8 @@ pub struct StepRecord {
     pub prompts_read: Vec<String>,
     /// What a model was asked, of an attempt in a [`Rehearsal`] whose instructions read prompts with `demos_trainable`.
     pub example: Option<ExampleInputs>,
+    /// What the attempt was, in a [`Rehearsal`].
+    pub seen: Option<Box<SeenAttempt>>,
     /// When the attempt began.
     pub started_at: DateTime<Utc>,
     /// What a resumed attempt has to know, JSON; of an attempt whose start is recorded.

@@ -29,6 +29,7 @@ pub(crate) fn plan_body(spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> 
     let text = fields.to_string();
     Some(PlanNode {
         name: spec.name.clone(),
+        node_type: kind.name,
         effect: kind.effect,
         common: spec.common.clone(),
         node,

@@ -117,7 +117,8 @@ impl Batch {
         let sent: usize = self.turns_sent.iter().map(|row| row.sent.len()).sum();
         let calls: usize =
             self.training_calls.iter().map(|row| row.reply.as_ref().map_or(0, String::len)).sum();
-        let cases: usize = self.training_cases.iter().map(|row| row.result.len()).sum();
+        let details = |row: &TrainingCaseRow| row.details.as_ref().map_or(0, String::len);
+        let cases: usize = self.training_cases.iter().map(|row| row.result.len() + details(row)).sum();
         sent + items + replaced + runs + steps + outbox + updates + events + calls + cases
     }
 }

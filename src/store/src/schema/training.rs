@@ -94,6 +94,7 @@ diesel::table! {
         passed -> Bool,
         answered -> Int4,
         result -> Text,
+        details -> Nullable<Text>,
     }
 }
 

@@ -112,7 +112,7 @@ impl Store {
         Ok(lost.and_then(|lost| u64::try_from(lost.lost_calls).ok()).unwrap_or_default())
     }
 
-    /// Erases a part of the replies of a training that has ended, in a workspace that does not keep them; `true` if there may be more.
+    /// Erases a part of the replies of a training that has ended, and of the details of its cases, in a workspace that does not keep them; `true` if there may be more.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -142,7 +142,15 @@ impl Changes {
         .bind::<BigInt, _>(REPLIES_PART)
         .execute(&mut *self.connection)
         .await?;
-        if !is_full(erased, REPLIES_PART) {
+        let details = diesel::sql_query(
+            "UPDATE training_cases SET details = NULL WHERE ctid = ANY (ARRAY(
+                 SELECT ctid FROM training_cases WHERE run_id = $1 AND details IS NOT NULL LIMIT $2 FOR UPDATE))",
+        )
+        .bind::<SqlUuid, _>(run_id)
+        .bind::<BigInt, _>(REPLIES_PART)
+        .execute(&mut *self.connection)
+        .await?;
+        if !is_full(erased, REPLIES_PART) && !is_full(details, REPLIES_PART) {
             diesel::update(training_runs::table.find(run_id))
                 .set(training_runs::replies_erased_at.eq(self.store.now()))
                 .execute(&mut *self.connection)

@@ -34,6 +34,8 @@ pub struct StoredCase {
     pub passed: bool,
     /// JSON.
     pub result: String,
+    /// JSON: inputs and calls of the trace's steps; `None` if they are not kept.
+    pub details: Option<String>,
 }
 
 /// Which results of a run a list shows. Everything given must match.

@@ -209,15 +209,7 @@ mod tests {
     use super::*;
 
     fn step(node: &str, output: Option<Value>) -> CaseStep {
-        CaseStep {
-            node: node.into(),
-            visit: 1,
-            attempt: 1,
-            output,
-            error: None,
-            prompts_read: Vec::new(),
-            example: None,
-        }
+        CaseStep { node: node.into(), visit: 1, attempt: 1, output, ..CaseStep::default() }
     }
 
     /// The answer of an agent's model.

@@ -30,7 +30,7 @@ pub struct Subject<'a> {
     pub split: Option<&'a str>,
     /// The epoch of the run, if it has epochs.
     pub epoch: Option<u32>,
-    /// The nodes in the order of their ends.
+    /// The attempts of nodes, by super-step and name.
     pub trace: &'a [CaseStep],
     /// Time and money.
     pub measured: Measured,

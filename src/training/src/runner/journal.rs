@@ -1,12 +1,14 @@
 //! The journal of a case, in memory: its trace, and the questions that are answered from the case.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::NodeError;
 use engine::ports::{
-    Answer, Answers, ExampleInputs, Journal, JournalError, StepKey, StepOutcome, StepRecord,
+    Answer, Answers, ExampleInputs, Journal, JournalError, SeenAttempt, SeenCall, StepKey, StepOutcome,
+    StepRecord,
 };
 use parking_lot::Mutex;
 use serde::{Serialize, Serializer};
@@ -16,25 +18,37 @@ use crate::case::Case;
 
 /// Bytes of results that a trace has; those after them are left out.
 const LONGEST_TRACE: usize = 4 << 20;
+/// Bytes of inputs and calls that a trace has; those after them are left out.
+const LONGEST_DETAILS: usize = 4 << 20;
 /// Bytes of the inputs of an example; four of them with their outputs are within the limit of a prompt's demos.
 const LONGEST_INPUTS: usize = 8 << 10;
 
 /// One visit of a node, as evaluators see it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TraceStep {
     /// The node, as in traces of runs.
     pub node: String,
+    /// Its type; `model`, `tool` or `mcp` for what an agent does.
+    #[serde(rename = "type")]
+    pub node_type: String,
     /// Which visit, from 1.
     pub visit: u32,
     /// Which attempt, from 1.
     pub attempt: u32,
+    /// The fields of the node, filled; null if that failed or the trace has no room for them.
+    pub inputs: Value,
     /// Its result, if it has one and the trace has room for it.
     pub output: Option<Value>,
     /// Why it failed.
     #[serde(serialize_with = "error_text")]
     pub error: Option<NodeError>,
+    /// How long the attempt took, with the waits of its calls.
+    #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
+    pub duration: Duration,
     /// The prompts that it read, sorted.
     pub prompts_read: Vec<String>,
+    /// Its answered calls of models, as far as the trace has room for them.
+    pub llm: Vec<SeenCall>,
     /// What its model was asked, if that and its result can be a demo. Not for evaluators.
     #[serde(skip)]
     pub example: Option<ExampleInputs>,
@@ -43,6 +57,10 @@ pub struct TraceStep {
 fn error_text<S: Serializer>(error: &Option<NodeError>, serializer: S) -> Result<S::Ok, S::Error> {
     let error = error.as_ref().map(|error| json!({"code": error.code.as_str(), "message": error.message}));
     error.serialize(serializer)
+}
+
+fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).serialize(serializer)
 }
 
 /// A question by its attempt.
@@ -54,6 +72,8 @@ struct Steps {
     all: Vec<(u32, TraceStep)>,
     /// Bytes of their results.
     bytes: usize,
+    /// Bytes of their inputs and calls.
+    details: usize,
 }
 
 /// The journal of one case.
@@ -74,6 +94,18 @@ impl<'a> CaseJournal<'a> {
         let mut steps = self.steps.lock();
         steps.bytes = steps.bytes.saturating_add(result.len());
         if steps.bytes > LONGEST_TRACE { None } else { serde_json::from_str(result).ok() }
+    }
+
+    /// Inputs and calls of an attempt, as far as the trace has room for them.
+    fn kept_details(&self, seen: SeenAttempt) -> (Value, Vec<SeenCall>) {
+        let mut steps = self.steps.lock();
+        let mut fits = |size: usize| {
+            steps.details = steps.details.saturating_add(size);
+            steps.details <= LONGEST_DETAILS
+        };
+        let inputs = if fits(seen.inputs_size) { seen.inputs } else { Value::Null };
+        let calls = seen.calls.into_iter().filter(|call| fits(size_of_call(call))).collect();
+        (inputs, calls)
     }
 
     /// The key of a question without an answer.
@@ -105,13 +137,39 @@ impl Journal for CaseJournal<'_> {
             StepOutcome::Succeeded { result, .. } => (self.kept(&result), None),
             StepOutcome::Failed { error, .. } => (None, Some(error)),
         };
-        let StepRecord { step, node, visit, attempt, prompts_read, example, .. } = row;
+        let StepRecord { step, node, visit, attempt, prompts_read, example, seen, .. } = row;
         let is_short = |example: &ExampleInputs| example.inputs.to_string().len() <= LONGEST_INPUTS;
         let example = example.filter(is_short);
-        let trace = TraceStep { node, visit, attempt, output, error, prompts_read, example };
+        let (node_type, duration) =
+            seen.as_ref().map(|seen| (seen.kind.to_owned(), seen.duration)).unwrap_or_default();
+        let (inputs, llm) = seen.map(|seen| self.kept_details(*seen)).unwrap_or_default();
+        let trace = TraceStep {
+            node,
+            node_type,
+            visit,
+            attempt,
+            inputs,
+            output,
+            error,
+            duration,
+            prompts_read,
+            llm,
+            example,
+        };
         self.steps.lock().all.push((step, trace));
         Box::pin(std::future::ready(Ok(())))
     }
+}
+
+/// Bytes of a call's texts.
+fn size_of_call(call: &SeenCall) -> usize {
+    let text = |message: &Value| match message.get("content").and_then(Value::as_str) {
+        // A message has little else.
+        Some(content) if message.get("tool_calls").is_none() => content.len(),
+        _ => message.to_string().len(),
+    };
+    let messages: usize = call.messages.as_array().into_iter().flatten().map(text).sum();
+    messages.saturating_add(call.reply.len())
 }
 
 #[async_trait]

@@ -198,6 +198,16 @@ impl CaseRun {
         }
     }
 
+    /// Without what only evaluators and readers of the trace need: a search keeps many results in memory.
+    #[must_use]
+    pub fn without_details(mut self) -> Self {
+        for step in &mut self.trace {
+            step.inputs = Value::Null;
+            step.llm = Vec::new();
+        }
+        self
+    }
+
     fn failed(error: CaseError) -> Self {
         Self {
             output: Value::Null,

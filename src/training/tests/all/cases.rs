@@ -131,6 +131,35 @@ fn evaluators(request: &Value) -> Vec<Evaluator> {
 }
 
 #[tokio::test]
+async fn a_trace_has_what_each_node_was_given_and_has_asked() {
+    let world = World::new();
+    let shout = template("shout", "{{ results.ask.text | upper }}");
+    let plan = plan(&[llm("ask", "Sort {{ inputs.message }}."), shout], "{{ results.shout.text }}");
+    let ran = world.run(&plan, &asking(0, "forty")).await;
+    assert_eq!(ran.error, None);
+    let trace = serde_json::to_value(&ran.trace).unwrap();
+    let (asks, shouts) = (&trace[0], &trace[1]);
+    let members: Vec<&str> = asks.as_object().unwrap().keys().map(String::as_str).collect();
+    let all = "attempt duration_ms error inputs llm node output prompts_read type visit";
+    assert_eq!(members.join(" "), all);
+    assert_eq!((&asks["type"], &shouts["type"]), (&json!("llm"), &json!("template")));
+    let call = &asks["llm"][0];
+    assert_eq!(call["messages"].as_array().unwrap().last().unwrap()["content"], "Sort forty.", "{call}");
+    assert_eq!((&call["reply"], asks["llm"].as_array().unwrap().len()), (&asks["output"]["text"], 1));
+    assert!(call["model"].as_str().unwrap().contains('/') && call.get("usage").is_some(), "{call}");
+    assert!(asks["inputs"]["messages"].is_array() && asks["duration_ms"].is_u64(), "{asks}");
+    let text = asks["output"]["text"].as_str().unwrap();
+    assert!(shouts["inputs"].to_string().contains(&text.to_uppercase()), "{shouts}");
+    assert_eq!(shouts["llm"], json!([]));
+    // A search needs neither, and keeps many results.
+    let kept = serde_json::to_value(&ran.without_details().trace).unwrap();
+    assert_eq!(
+        (&kept[0]["inputs"], &kept[0]["llm"], &kept[0]["output"]),
+        (&Value::Null, &json!([]), &asks["output"])
+    );
+}
+
+#[tokio::test]
 async fn a_result_is_judged_again_without_a_call() {
     let world = World::new();
     let plan = plan(&[llm("ask", "{{ inputs.message }}")], "{{ results.ask.text }}");

@@ -237,15 +237,7 @@ fn measures_of_the_execution() {
 fn calls_of_tools_are_those_of_agents() {
     let step = |node: &str, calls: [Value; 2]| {
         let output = Some(json!({"text": "x", "tool_calls": calls}));
-        CaseStep {
-            node: node.into(),
-            visit: 1,
-            attempt: 1,
-            output,
-            error: None,
-            prompts_read: Vec::new(),
-            example: None,
-        }
+        CaseStep { node: node.into(), visit: 1, attempt: 1, output, ..CaseStep::default() }
     };
     let asks = |tool: &str| json!({"id": "call_1", "name": tool, "arguments": {}});
     let lists = |tool: &str| json!({"tool": tool, "arguments": {}, "error": null});

@@ -116,12 +116,12 @@ impl Shown<'_> {
             visit: 1,
             attempt: 1,
             output: Some(json!({"text": output})),
-            error: None,
             prompts_read: vec!["p".into()],
             example: Some(ExampleInputs {
                 prompts: vec!["p".into()],
                 inputs: json!({"user": format!("case {place}")}),
             }),
+            ..CaseStep::default()
         };
         let run = CaseRun {
             output: json!(kind),

@@ -77,9 +77,9 @@ impl WorldLab<'_> {
                 visit: 1,
                 attempt: 1,
                 output: Some(json!({"text": draft})),
-                error: None,
                 prompts_read: prompts.clone(),
                 example: Some(ExampleInputs { prompts, inputs: json!({"user": user}) }),
+                ..CaseStep::default()
             });
         }
         let output = json!(draft);

@@ -80,9 +80,8 @@ impl Words<'_> {
             visit: 1,
             attempt: 1,
             output: Some(json!({"text": "an answer"})),
-            error: None,
             prompts_read: vec!["p".into()],
-            example: None,
+            ..CaseStep::default()
         };
         let length = u64::try_from(text.len()).unwrap();
         let run = CaseRun {

@@ -38,8 +38,8 @@ operations! {
         "/api/workspaces/{id}",
         "update_workspace",
         "Changes the display name or the settings of a workspace; what is not given stays. The slug stays. `training_calls`: with `drop`, \
-         the replies of models are erased once their training has ended, also those of earlier trainings; usage, outputs and scores \
-         stay. Default: `keep`.",
+         replies and messages of models and inputs of nodes are erased once their training has ended, also those of earlier trainings; \
+         usage, outputs and scores stay. Default: `keep`.",
     )
     .needs(Scope::WorkspacesWrite)
     .repeatable()

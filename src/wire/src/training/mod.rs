@@ -334,7 +334,7 @@ pub struct CaseRecord {
     pub error: Option<CaseProblem>,
     /// Without the time in which calls waited for permits.
     pub duration_ms: u64,
-    /// The nodes in the order of their ends; only with `?trace=true`.
+    /// The attempts of nodes, as evaluators receive them; only with `?trace=true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Value>,
 }

@@ -120,6 +120,8 @@ pub struct TrainingCaseRow {
     pub answered: i32,
     /// JSON.
     pub result: String,
+    /// JSON: inputs and calls of the trace's steps.
+    pub details: Option<String>,
 }
 
 lane_table! {
@@ -135,6 +137,7 @@ lane_table! {
         passed: bool [Bool] = row.passed,
         answered: i32 [Integer] = row.answered,
         result: &'a str [Text] = &row.result,
+        details: Option<&'a str> [Nullable<Text>] = row.details.as_deref(),
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) async fn list(
     place: &Map<String, Value>,
     (nested, output): (&Nested<'_>, &StepOutput<'_>),
 ) -> Result<Vec<Tool>, Failure> {
-    let node = inner(Effect::Model, "mcp", Box::new(List(place.clone())));
+    let node = inner(Effect::Model, ("mcp", "mcp"), Box::new(List(place.clone())));
     let listed = nested.inner(&node, &format!(".mcp[{index}]"), View::from(()), output, SILENT).await?;
     let tools = listed.get("tools").cloned().unwrap_or_default();
     serde_json::from_value(tools)
@@ -33,7 +33,7 @@ pub(super) fn calling(place: &Map<String, Value>, tool: &str, arguments: &Value)
     input.insert("tool".to_owned(), Value::String(tool.to_owned()));
     input.insert("arguments".to_owned(), arguments.clone());
     // A tool may change something.
-    inner(Effect::Outbound, tool, Box::new(CallTool(Value::Object(input))))
+    inner(Effect::Outbound, ("tool", tool), Box::new(CallTool(Value::Object(input))))
 }
 
 struct List(Map<String, Value>);

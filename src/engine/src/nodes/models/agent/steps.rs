@@ -35,9 +35,22 @@ const PROBLEMS_TOLD: usize = 10;
 pub(super) const SILENT: usize = usize::MAX;
 
 /// A call that an agent makes, as a node of its own.
-pub(super) fn inner(effect: Effect, name: &str, node: Box<dyn Node>) -> Arc<PlanNode> {
+pub(super) fn inner(
+    effect: Effect,
+    (node_type, name): (&'static str, &str),
+    node: Box<dyn Node>,
+) -> Arc<PlanNode> {
     let (name, common) = (name.to_owned(), Common::default());
-    Arc::new(PlanNode { name, effect, common, node, heavy: false, identity: [0; 32], makes_ids: false })
+    Arc::new(PlanNode {
+        name,
+        node_type,
+        effect,
+        common,
+        node,
+        heavy: false,
+        identity: [0; 32],
+        makes_ids: false,
+    })
 }
 
 /// An agent at work.
@@ -76,7 +89,7 @@ impl Steps {
                 model: self.model.clone(),
                 request: request.clone(),
             };
-            let node = inner(Effect::Model, "model", Box::new(asking));
+            let node = inner(Effect::Model, ("model", "model"), Box::new(asking));
             let answer = nested.inner(&node, &format!("[{step}]"), View::from(()), output, slot).await?;
             spent.add_written(answer.get("usage").unwrap_or(&Value::Null));
             let member = |name: &str| answer.get(name).cloned().unwrap_or_default();
@@ -188,7 +201,7 @@ impl Steps {
             }
             Runs::Workflow(workflow) => {
                 let calling = WorkflowCall { workflow: workflow.clone(), inputs: call.arguments.clone() };
-                let node = inner(Effect::Nested, &call.name, Box::new(calling));
+                let node = inner(Effect::Nested, ("tool", &call.name), Box::new(calling));
                 nested.tool(&node, &path, args, output).await
             }
             Runs::Mcp(place) => {
