@@ -7,6 +7,7 @@ pub mod calls;
 mod canary;
 mod case;
 mod compare;
+mod course;
 mod dataset;
 mod estimate;
 mod evaluation;

@@ -8,23 +8,18 @@ use wire::FieldError;
 use crate::calibration::calibration_places;
 use crate::calls::{PricedModel, RunPrices, dollars};
 use crate::case::Case;
+use crate::course::{Course, Proposal, least_limit};
 use crate::estimate::{CallRange, calls_of_graph};
 use crate::evaluators::Evaluator;
 use crate::forecast::{AskedModels, CallsByRole, Estimate, Forecast, Known, Least};
 use crate::node_texts::{NodeTexts, bytes_of};
-use crate::optimize::{KEPT_FOR_DEMOS, LEAST_KEPT};
+use crate::optimize::{HEADROOM, KEPT_FOR_DEMOS, LEAST_KEPT, kept_of, reserved_cases};
 use crate::preflight::Start;
 use crate::prices::{models_of_evaluators, models_of_graph, priced_model};
 use crate::prompts::TrainablePrompt;
 use crate::request::{CacheScope, Optimizer, OptimizerName, RunSettings};
 use crate::splits::Splits;
 
-/// Cases of the headroom test, and of the least useful budget.
-const HEADROOM: u64 = 12;
-/// Candidates of `fewshot`.
-const SETS: u64 = 8;
-/// Candidates that are executed on all scoring cases at the end.
-const FINALISTS: u64 = 3;
 /// Cases whose size is looked at.
 const MEASURED: usize = 100;
 
@@ -66,31 +61,16 @@ impl Start<'_> {
         (splits, trainable): (&Splits, &[TrainablePrompt]),
         asked: &AskedModels<'_>,
     ) -> Estimate {
-        let repeats = u64::from(optimizer.settings.repeats);
-        let (train, val, test) =
-            (count(splits.train.len()), count(splits.val.len()), count(splits.test.len()));
-        let minibatch = count(optimizer.minibatch_size).min(train).max(1);
-        let proposals = match optimizer.name {
-            OptimizerName::None => 0,
-            OptimizerName::FewShot => SETS,
-            _ => u64::from(optimizer.epochs).saturating_mul(train.div_ceil(minibatch)),
-        };
-        let once = |cases: u64| cases.saturating_mul(repeats);
-        let prompts = count(trainable.len()).max(1);
-        // At most a critique of each case and two attempts for each prompt.
-        let most = prompts.saturating_mul(minibatch + 2);
-        let proposal = match optimizer.name.asks_model() {
-            true => CallRange { min: 1, expected: 1 + minibatch.div_ceil(2), max: Some(most) },
-            false => CallRange::exactly(0),
-        };
-        // Half of the candidates are rejected by the first block of their race.
-        let expected = val + proposals * (minibatch + val.div_ceil(2)) + FINALISTS * val + 2 * test;
-        let max = val + proposals * (minibatch + val) + FINALISTS * val + 2 * test;
-        let cases =
-            CallRange { min: once(val.min(HEADROOM)), expected: once(expected), max: Some(once(max)) };
-        let made = CallRange { min: 0, expected: proposals, max: Some(proposals) };
+        let course = self.course(optimizer, splits, trainable);
+        let repeats = CallRange::exactly(u64::from(optimizer.settings.repeats));
         let forecast = self.forecast(&optimizer.settings, trainable, asked);
-        self.estimate(cases, proposal.times(made), &forecast)
+        self.estimate(course.cases().times(repeats), course.questions(), &forecast)
+    }
+
+    fn course(&self, optimizer: &Optimizer, splits: &Splits, trainable: &[TrainablePrompt]) -> Course {
+        let trains_demos = trainable.iter().any(|prompt| prompt.demos_trainable);
+        let executes_again = self.workload.evaluators.iter().any(Evaluator::asks_model);
+        Course::of(optimizer, splits, (trainable.len(), trains_demos), executes_again)
     }
 
     fn estimate(&self, cases: CallRange, proposals: CallRange, forecast: &Forecast) -> Estimate {
@@ -155,20 +135,19 @@ impl Start<'_> {
         if optimizer.name == OptimizerName::None {
             return;
         }
-        let keeps_demos =
-            optimizer.name == OptimizerName::Auto && trainable.iter().any(|prompt| prompt.demos_trainable);
-        let kept_for_demos = if keeps_demos { KEPT_FOR_DEMOS } else { 0 };
         let settings = &optimizer.settings;
         // Answers of earlier runs are free.
         if settings.cache == CacheScope::Workflow {
             return;
         }
-        let val = count(splits.val.len()).min(HEADROOM);
-        let calls = self.fewest_calls(optimizer, splits);
+        let course = self.course(optimizer, splits, trainable);
+        let kept_for_demos = if course.keeps_demos() { KEPT_FOR_DEMOS } else { 0 };
+        let val = course.headroom();
+        let calls = self.fewest_calls(optimizer, splits, course);
         if let Some(limit) = settings.limits.max_llm_calls {
             let all = calls.task.saturating_add(calls.judge).saturating_add(calls.optimizer);
-            let usable = 1_000 - LEAST_KEPT - kept_for_demos;
-            let least = all.saturating_mul(1_000).div_ceil(usable);
+            let of_final = reserved_cases(optimizer, splits).saturating_mul(self.calls_of_case().expected);
+            let least = least_limit(all, |limit| kept_of(of_final, Some(limit)) + kept_for_demos);
             let budget = Pointless { at, name: "max_llm_calls", unit: "calls", cases: val };
             problems.extend((limit < least).then(|| budget.problem(limit, least)));
         }
@@ -190,30 +169,28 @@ impl Start<'_> {
         }
     }
 
-    /// Calls that are certain for the seed on scoring cases, at most those of the headroom test, one proposal and its race on the same
-    /// cases. Equal requests share an answer: different cases count, and a candidate's case is one call, since it may share the others.
-    fn fewest_calls(&self, optimizer: &Optimizer, splits: &Splits) -> CallsByRole {
-        let scoring = self.different(splits.val.iter().take(count_of(HEADROOM)));
-        let known = self.different(&splits.val);
-        let fresh = self.different(&splits.train).difference(&known).count();
-        // However a minibatch is drawn: only so many of its cases may be known, or equal to others.
-        let others = splits.train.len().saturating_sub(fresh);
-        let minibatch = optimizer.minibatch_size.min(splits.train.len()).saturating_sub(others);
-        let executes = matches!(
-            optimizer.name,
-            OptimizerName::TextGrad | OptimizerName::Gepa | OptimizerName::Auto | OptimizerName::FewShot
-        );
-        let minibatch = if executes { count(minibatch) } else { 0 };
+    /// Calls for the seed on scoring cases, at most those of the headroom test, one proposal and its race on the same cases. Different cases
+    /// count: equal requests share an answer.
+    fn fewest_calls(&self, optimizer: &Optimizer, splits: &Splits, course: Course) -> CallsByRole {
+        let Proposal { gathered, questions, raced, drawn } = course.first_proposal();
+        let scoring = self.different(splits.val.iter().take(HEADROOM));
+        let others = |places: &[usize]| count(self.different(places).difference(&scoring).count());
+        let scored = count(scoring.len());
+        let raced = if drawn == 0 { scored } else { raced.min(count(self.different(&splits.val).len())) };
+        let seed = scored.saturating_mul(course.headrooms())
+            + gathered.min(others(&splits.train))
+            + drawn.min(others(&splits.val));
         let repeats = u64::from(optimizer.settings.repeats);
-        let (seed, scoring) = (count(scoring.len()) + minibatch, count(scoring.len()));
-        let each = calls_of_graph(self.graph, self.resolution).min;
-        let each = if self.has_mocks() { 0 } else { each };
-        let task = each.saturating_mul(seed).saturating_add(each.min(1).saturating_mul(scoring));
+        let cases = seed.saturating_add(raced).saturating_mul(repeats);
+        let each = if self.has_mocks() { 0 } else { calls_of_graph(self.graph, self.resolution).min };
         CallsByRole {
-            task: task.saturating_mul(repeats),
-            // Judges of equal outputs share an answer, too.
-            judge: self.calls_of_verdicts().min,
-            optimizer: u64::from(optimizer.name.asks_model()),
+            task: each.saturating_mul(cases),
+            judge: self
+                .calls_of_verdicts()
+                .min
+                .saturating_mul(cases)
+                .saturating_add(self.calls_of_calibration().min),
+            optimizer: questions,
         }
     }
 
@@ -267,8 +244,4 @@ fn rounded_up(number: f64, parts: f64) -> f64 {
 
 fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
-}
-
-fn count_of(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -13,6 +13,14 @@ pub struct BudgetLimits {
     pub max_cost: Option<u64>,
 }
 
+impl BudgetLimits {
+    /// What is open of a limit while these thousandths of it are kept for later.
+    pub(crate) const fn open(limit: u64, kept: u64) -> u64 {
+        // Of a limit of at most 2^53 this does not overflow; of a larger one less is kept.
+        limit - limit.saturating_mul(kept) / 1_000
+    }
+}
+
 /// A limit does not allow the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the budget of the run is spent: {limit}")]
@@ -44,8 +52,7 @@ impl Budget {
     /// [`Exhausted`] if used, reserved and expected together exceed a limit; nothing is reserved then.
     pub fn reserve(&mut self, expected: &Amount) -> Result<(), Exhausted> {
         let all = self.used.plus(&self.reserved).plus(expected);
-        // Of a limit of at most 2^53 this does not overflow; of a larger one less is kept.
-        let open = |limit: Option<u64>| limit.map(|limit| limit - limit.saturating_mul(self.kept) / 1_000);
+        let open = |limit: Option<u64>| limit.map(|limit| BudgetLimits::open(limit, self.kept));
         let limits = [
             ("max_llm_calls", self.limits.max_llm_calls, all.calls),
             ("max_tokens", self.limits.max_tokens, all.tokens()),

@@ -9,7 +9,7 @@ use crate::numbers::{NOISE, float, mean};
 use crate::splits::TestEstimate;
 
 /// Candidates that are executed again at the end.
-pub(super) const FINALISTS: usize = 3;
+pub(crate) const FINALISTS: usize = 3;
 /// Cases that are executed with the seed and a finalist in turn, so that a budget that ends leaves pairs.
 const BLOCK: usize = 4;
 /// Cases without a gain that are added to those that a candidate was executed on, to rank it.

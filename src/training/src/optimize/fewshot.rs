@@ -16,7 +16,7 @@ use crate::score::case_score;
 use crate::warning::Warning;
 
 /// Sets of a run.
-const SETS: u32 = 8;
+pub(crate) const SETS: u32 = 8;
 /// Demos of the largest set.
 const LARGEST_SET: usize = 4;
 /// Bytes of the largest demo as JSON: a set is within the limit of a prompt's demos.
@@ -27,7 +27,7 @@ const DRAWS: u64 = 8;
 const SIZES: u64 = 3;
 /// Passing cases that are enough to draw from, and the minibatches of an epoch that are executed at once to find so many.
 const ENOUGH: usize = 8;
-const AT_ONCE: usize = 4;
+pub(crate) const AT_ONCE: usize = 4;
 
 /// What passing cases have shown, and how far it was used.
 #[derive(Default)]

@@ -15,7 +15,7 @@ use crate::prompts::{Demo, TrainablePrompt};
 use crate::rewrite::{Example, Grounds, grounded, summarize};
 
 /// Texts that are asked for, of each prompt: one for each tip.
-const TIPS: [&str; 5] = [
+pub(crate) const TIPS: [&str; 5] = [
     "Say exactly what to do in each kind of case.",
     "Be short and simple.",
     "Describe the task and what a good answer looks like.",
@@ -28,7 +28,7 @@ const SHOWN: usize = 3;
 /// Characters of the longest summary.
 const LONGEST_SUMMARY: usize = 1_500;
 /// Trials after which the best combination is scored in full.
-const ROUND: u32 = 5;
+pub(crate) const ROUND: u32 = 5;
 /// How often a combination is drawn until some of its cases are not executed.
 const DRAWS: u64 = 16;
 /// Cases without a gain that are added to those of a combination, to rank it.

@@ -16,8 +16,13 @@ mod search;
 mod textgrad;
 mod thompson;
 
+pub(crate) use ending::FINALISTS;
 pub use ending::{Finding, Outcome, SeedAndBest, StopReason};
+pub(crate) use fewshot::{AT_ONCE, SETS};
 pub use lab::{Candidate, Decision, JudgedRun, Lab, Phase, Question, Round, SearchEvent, Stop};
+pub(crate) use mipro::{ROUND, TIPS};
 pub use problem::Problem;
-pub(crate) use problem::{KEPT_FOR_DEMOS, LEAST_KEPT};
+pub(crate) use problem::{KEPT_FOR_DEMOS, LEAST_KEPT, kept_of, reserved_cases};
+pub(crate) use proposal::ATTEMPTS;
+pub(crate) use search::HEADROOM;
 pub use search::search;

@@ -84,9 +84,7 @@ impl<'a> Problem<'a> {
     /// all scoring cases.
     #[must_use]
     pub fn reserved_cases(&self) -> u64 {
-        let cases = u64::try_from(self.splits.val.len()).unwrap_or(u64::MAX);
-        let samples = u64::from(self.optimizer.settings.repeats).saturating_mul(2);
-        if self.optimizer.has_final() { cases.saturating_mul(samples) } else { 0 }
+        if self.optimizer.has_final() { reserved_cases(self.optimizer, &self.splits) } else { 0 }
     }
 
     /// Thousandths of the budget that are kept for the final: from a tenth to a quarter, since fewer fresh samples decide, too.
@@ -97,9 +95,7 @@ impl<'a> Problem<'a> {
         if !self.optimizer.has_final() {
             return 0;
         }
-        let calls = self.reserved_cases().saturating_mul(calls_of_case);
-        let share = max_llm_calls.map(|most| calls.saturating_mul(1_000).div_ceil(most.max(1)));
-        share.unwrap_or_default().clamp(LEAST_KEPT, MOST_KEPT)
+        kept_of(self.reserved_cases().saturating_mul(calls_of_case), max_llm_calls)
     }
 
     pub(super) fn weight(&self, place: usize) -> f64 {
@@ -115,4 +111,16 @@ impl<'a> Problem<'a> {
         let growth = float(grown.saturating_sub(seed)) / float(seed.max(1));
         self.optimizer.objective.length_penalty * growth
     }
+}
+
+/// Fresh samples of the seed and of one finalist on all scoring cases.
+pub(crate) fn reserved_cases(optimizer: &Optimizer, splits: &Splits) -> u64 {
+    let cases = u64::try_from(splits.val.len()).unwrap_or(u64::MAX);
+    cases.saturating_mul(u64::from(optimizer.settings.repeats).saturating_mul(2))
+}
+
+/// Thousandths of the budget that are kept for so many calls of the final.
+pub(crate) fn kept_of(calls: u64, max_llm_calls: Option<u64>) -> u64 {
+    let share = max_llm_calls.map(|most| calls.saturating_mul(1_000).div_ceil(most.max(1)));
+    share.unwrap_or_default().clamp(LEAST_KEPT, MOST_KEPT)
 }

@@ -18,7 +18,7 @@ use crate::runner::CaseRun;
 use crate::warning::Warning;
 
 /// Attempts at a text that can be used.
-const ATTEMPTS: u32 = 2;
+pub(crate) const ATTEMPTS: u32 = 2;
 /// Failing cases that a request has room for.
 const SHOWN_FAILING: usize = 6;
 

@@ -25,7 +25,7 @@ use crate::score::Summary;
 use crate::warning::Warning;
 
 /// Cases of the headroom test.
-const HEADROOM: usize = 12;
+pub(crate) const HEADROOM: usize = 12;
 /// Proposals in a row without a case that could be better, after which the search ends.
 const SATURATED: u32 = 40;
 /// The deviation of scores of the same case above which they are noise.

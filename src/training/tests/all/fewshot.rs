@@ -16,6 +16,8 @@ use training::optimize::{
 use training::request::{Optimizer, read_training};
 use training::{Case, CaseRun, CaseStep, Demo, TrainablePrompt, trainable_prompts};
 
+use crate::planned::planned;
+
 /// Kinds of cases.
 const KINDS: usize = 3;
 
@@ -364,4 +366,32 @@ async fn mipro_combines_a_text_with_demos() {
         })
     };
     assert!(kinds(true, true) && kinds(false, true), "{compared:?}");
+}
+
+#[tokio::test]
+async fn the_least_useful_budget_pays_for_a_set_or_a_text_with_its_race() {
+    for name in ["fewshot", "auto", "mipro"] {
+        for seed in 0..9 {
+            let optimizer = json!({"name": name, "epochs": 2, "minibatch_size": 5 + seed % 7, "seed": seed});
+            // Some of the first cases for training pass.
+            for (train, val) in [(9, 5), (24, 12), (60, 9)] {
+                let trained = world(train, val, Teaches::Demos, optimizer.clone());
+                let (plan, least) = planned(&trained.cases, &trained.prompts, &optimizer);
+                let problem = trained.problem();
+                let part = |thousandths: u64| usize::try_from(least * thousandths / 1_000).unwrap();
+                let lab = Shown {
+                    kept: part(problem.kept_thousandths(1, Some(least))),
+                    kept_for_demos: Mutex::new(part(problem.kept_for_demos())),
+                    ..trained.lab(usize::try_from(least).unwrap())
+                };
+                trained.search(&lab).await;
+                assert!(!lab.compared.lock().is_empty(), "{optimizer} {train} {val}: {least}");
+                let whole = trained.lab(usize::MAX);
+                trained.search(&whole).await;
+                let calls = u64::try_from(*whole.spent.lock()).unwrap();
+                let most = plan.llm_calls.max.unwrap();
+                assert!(plan.llm_calls.min <= calls && calls <= most, "{optimizer}: {calls} {plan:?}");
+            }
+        }
+    }
 }

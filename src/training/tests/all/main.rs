@@ -18,6 +18,7 @@ mod foreign;
 mod mipro;
 mod opro;
 mod optimize;
+mod planned;
 mod practice;
 mod preflight;
 mod rewrite;

@@ -196,10 +196,13 @@ async fn calls_are_counted_before_the_first_one() {
     assert_eq!((evaluation.cases, evaluation.llm_calls), (CallRange::exactly(40), CallRange::exactly(160)));
     let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
     let estimate = start.estimate_training(optimizer, (&splits, &[]), &no_models());
-    // 10 proposals of 4 cases each, all 20 cases for both.
-    let cases = [12, 20 + 10 * (4 + 10) + 60, 20 + 10 * (4 + 20) + 60];
-    assert_eq!(estimate.cases, CallRange { min: 24, expected: 2 * cases[1], max: Some(2 * cases[2]) });
-    let calls = [4 * 24, 4 * 2 * cases[1] + 10 * 3, 4 * 2 * cases[2] + 10 * 6];
+    // 10 proposals of 4 cases each, all 20 cases for both. A model judges: the headroom test is done twice.
+    let cases = [24, 32 + 10 * (4 + 10) + 60, 32 + 10 * (4 + 20) + 80];
+    assert_eq!(
+        estimate.cases,
+        CallRange { min: 2 * cases[0], expected: 2 * cases[1], max: Some(2 * cases[2]) }
+    );
+    let calls = [4 * 48, 4 * 2 * cases[1] + 10 * 3, 4 * 2 * cases[2] + 10 * 6];
     assert_eq!(estimate.llm_calls, CallRange { min: calls[0], expected: calls[1], max: Some(calls[2]) });
 }
 
@@ -207,8 +210,8 @@ async fn calls_are_counted_before_the_first_one() {
 async fn a_budget_that_cannot_pay_for_one_proposal_is_refused_with_the_least_that_can() {
     let cases: Vec<Value> = (0..20).map(|n| json!({"inputs": {"n": n}})).collect();
     let mut refused = Vec::new();
-    // 12 cases with the seed and with a candidate, and a proposal; a tenth is kept.
-    for limit in [27, 28] {
+    // 12 cases with the seed and with a candidate, 4 for training, their critiques and a proposal; a quarter is kept.
+    for limit in [42, 43] {
         let training =
             json!({"dataset": {"cases": cases}, "optimizer": {"budget": {"max_llm_calls": limit}}});
         let given = given(&[llm("a", "{{ config.prompts.style.text }}")], training).await;
@@ -225,7 +228,7 @@ async fn a_budget_that_cannot_pay_for_one_proposal_is_refused_with_the_least_tha
         refused.push(problems);
     }
     assert_eq!(named(&refused[0]), ["/training/optimizer/budget/max_llm_calls budget_pointless"]);
-    assert!(refused[0][0].message.contains("the least useful budget is 28"), "{}", refused[0][0].message);
+    assert!(refused[0][0].message.contains("the least useful budget is 43"), "{}", refused[0][0].message);
     assert_eq!(refused[1], []);
 }
 
@@ -340,10 +343,10 @@ async fn fewshot_asks_no_model_for_proposals_and_auto_keeps_a_part_for_demos() {
         if name == "fewshot" {
             let estimate = given.start().estimate_training(optimizer, (&splits, &trainable), &no_models());
             assert_eq!(estimate.llm_calls, estimate.cases, "one call a case and none for proposals");
-            // 16 cases decide, 8 sets with a minibatch of 8 each.
-            assert_eq!(estimate.cases.max, Some(16 + 8 * (8 + 16) + 3 * 16));
+            // 16 cases decide, 8 sets, at most with all cases for training.
+            assert_eq!(estimate.cases.max, Some(16 + 8 * (24 + 16) + 4 * 16));
         }
     }
-    // 12 + 8 + 12 cases, a request for a proposal; 10 or 30 % are kept.
-    assert_eq!(least, [36, 37, 48, 37]);
+    // 12 + 8 + 12 cases, for demos all 24 for training; a request for a proposal, with critiques nine; 25 or 45 % are kept.
+    assert_eq!(least, [63, 43, 102, 54]);
 }

@@ -1,0 +1,216 @@
+//! What a search does, by its optimizer: how often cases are executed and the optimizer's model is asked. Pure.
+
+use crate::calls::BudgetLimits;
+use crate::estimate::CallRange;
+use crate::optimize::{AT_ONCE, ATTEMPTS, FINALISTS, HEADROOM, ROUND, SETS, TIPS};
+use crate::request::{Optimizer, OptimizerName};
+use crate::splits::Splits;
+
+/// How large a search is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Course {
+    name: OptimizerName,
+    epochs: u64,
+    train: u64,
+    val: u64,
+    test: u64,
+    minibatch: u64,
+    /// Prompts that are trained.
+    prompts: u64,
+    /// Whether a prompt may get demos.
+    trains_demos: bool,
+    /// Whether the cases of the headroom test are executed once more.
+    executes_again: bool,
+}
+
+/// What one proposal and its race need if no case passes, and if the first reply to each question can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Proposal {
+    /// Cases for training that are executed before.
+    pub(crate) gathered: u64,
+    /// Requests to the optimizer's model.
+    pub(crate) questions: u64,
+    /// Scoring cases of the race.
+    pub(crate) raced: u64,
+    /// Those of them that may be other ones than those of the headroom test.
+    pub(crate) drawn: u64,
+}
+
+impl Course {
+    /// `(prompts, trains_demos)`: how many prompts are trained, and whether one may get demos. `executes_again`: whether a model judges.
+    pub(crate) fn of(
+        optimizer: &Optimizer,
+        splits: &Splits,
+        (prompts, trains_demos): (usize, bool),
+        executes_again: bool,
+    ) -> Self {
+        let train = count(splits.train.len());
+        Self {
+            name: optimizer.name,
+            epochs: u64::from(optimizer.epochs),
+            train,
+            val: count(splits.val.len()),
+            test: count(splits.test.len()),
+            minibatch: count(optimizer.minibatch_size).clamp(1, train.max(1)),
+            prompts: count(prompts).max(1),
+            trains_demos,
+            executes_again,
+        }
+    }
+
+    /// Cases of the headroom test.
+    pub(crate) fn headroom(&self) -> u64 {
+        self.val.min(count(HEADROOM))
+    }
+
+    /// How often these are executed.
+    pub(crate) fn headrooms(&self) -> u64 {
+        1 + u64::from(self.executes_again)
+    }
+
+    /// Whether `auto` tries demos, too.
+    pub(crate) fn keeps_demos(&self) -> bool {
+        self.name == OptimizerName::Auto && self.trains_demos
+    }
+
+    /// Executions of cases, each with one sample. At least: there is nothing to gain, which the headroom test finds.
+    pub(crate) fn cases(&self) -> CallRange {
+        let Self { train, val, test, minibatch, .. } = *self;
+        let (proposals, sets, finalists) = (self.proposals(), u64::from(SETS), count(FINALISTS));
+        // Half of the candidates are rejected by the first block of their race.
+        let half = val.div_ceil(2);
+        let (expected, max) = match self.name {
+            OptimizerName::None => (0, 0),
+            OptimizerName::Random | OptimizerName::Opro => (proposals * half, proposals * val),
+            OptimizerName::TextGrad | OptimizerName::Gepa | OptimizerName::Auto => {
+                (proposals * (minibatch + half), proposals * (minibatch + val))
+            }
+            // Every set may be better than the one before, and needs the cases for training again then.
+            OptimizerName::FewShot => (sets * (minibatch + half), sets * (train + val)),
+            OptimizerName::Mipro => {
+                let tried = proposals * minibatch.min(val);
+                let in_full = proposals / u64::from(ROUND) * val;
+                (self.gathered() + tried + in_full, self.gathered() + tried + in_full + val)
+            }
+        };
+        let (expected_demos, most_demos) = match self.keeps_demos() {
+            true => (minibatch + sets * half, (sets + 1) * train + sets * val),
+            false => (0, 0),
+        };
+        let again = self.headroom() * (self.headrooms() - 1);
+        let (expected_end, most_end) = match self.name {
+            OptimizerName::None => (test, test),
+            _ => (finalists * val + 2 * test, (finalists + 1) * val + 2 * test),
+        };
+        CallRange {
+            min: self.headroom() + again,
+            expected: val + again + expected + expected_demos + expected_end,
+            max: Some(val + again + max + most_demos + most_end),
+        }
+    }
+
+    /// Requests to the optimizer's model.
+    pub(crate) fn questions(&self) -> CallRange {
+        let (prompts, proposals) = (self.prompts, self.proposals());
+        let attempts = u64::from(ATTEMPTS);
+        // A critique of each failing case, then a new text; of each prompt that is blamed.
+        let critiques = prompts * (1 + self.minibatch.div_ceil(2));
+        let most_critiques = prompts * (self.minibatch + attempts);
+        let (expected, max) = match self.name {
+            OptimizerName::None | OptimizerName::FewShot => (0, 0),
+            OptimizerName::TextGrad => (proposals * critiques, proposals * most_critiques),
+            OptimizerName::Gepa => (proposals * prompts, proposals * prompts * attempts),
+            // In turn.
+            OptimizerName::Auto => {
+                (proposals.div_ceil(2) * critiques + proposals / 2 * prompts, proposals * most_critiques)
+            }
+            OptimizerName::Random | OptimizerName::Opro => (proposals, proposals * attempts),
+            OptimizerName::Mipro if proposals == 0 => (0, 0),
+            OptimizerName::Mipro => (self.texts(), 1 + prompts * count(TIPS.len()) * attempts),
+        };
+        CallRange { min: 0, expected, max: Some(max) }
+    }
+
+    /// What the first proposal needs.
+    pub(crate) fn first_proposal(&self) -> Proposal {
+        let questions = match self.name {
+            OptimizerName::None | OptimizerName::FewShot => 0,
+            OptimizerName::TextGrad | OptimizerName::Auto => self.prompts * (self.minibatch + 1),
+            OptimizerName::Gepa => self.prompts,
+            OptimizerName::Random | OptimizerName::Opro => 1,
+            OptimizerName::Mipro => self.texts(),
+        };
+        let tried = self.minibatch.min(self.val);
+        let (raced, drawn) = match self.name {
+            OptimizerName::None => (0, 0),
+            OptimizerName::Mipro => (tried, tried),
+            _ => (self.headroom(), 0),
+        };
+        Proposal { gathered: self.gathered(), questions, raced, drawn }
+    }
+
+    /// Minibatches of the whole search.
+    fn proposals(&self) -> u64 {
+        match self.name {
+            OptimizerName::None => 0,
+            _ => self.epochs * self.train.div_ceil(self.minibatch),
+        }
+    }
+
+    /// Cases for training that are executed for the first proposal: for demos more, as long as few of them pass.
+    fn gathered(&self) -> u64 {
+        let for_demos = match self.name {
+            OptimizerName::Mipro | OptimizerName::Auto => self.trains_demos,
+            OptimizerName::FewShot => true,
+            OptimizerName::None | OptimizerName::Random | OptimizerName::Opro => return 0,
+            OptimizerName::TextGrad | OptimizerName::Gepa => false,
+        };
+        let minibatches = if for_demos { count(AT_ONCE) } else { 1 };
+        self.train.min(self.minibatch * minibatches)
+    }
+
+    /// Questions of `mipro`: what the cases have in common, and a text of each prompt for each tip.
+    fn texts(&self) -> u64 {
+        1 + self.prompts * count(TIPS.len())
+    }
+}
+
+/// The least `max_llm_calls` of which so many are open before the final. `kept`: thousandths that are kept of a limit.
+pub(crate) fn least_limit(calls: u64, kept: impl Fn(u64) -> u64) -> u64 {
+    let pays = |limit: u64| BudgetLimits::open(limit, kept(limit).min(999)) >= calls;
+    // What is open never falls when a limit grows by one.
+    let (mut low, mut high) = (calls, calls.max(1));
+    while !pays(high) {
+        (low, high) = (high + 1, high.saturating_mul(2));
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if pays(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    high
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_the_least_of_which_enough_is_open() {
+        for calls in [0, 1, 7, 25, 100, 4_321, 1_000_000] {
+            for kept in [0, 100, 250, 450] {
+                let least = least_limit(calls, |_| kept);
+                assert!(BudgetLimits::open(least, kept) >= calls, "{calls} {kept}: {least}");
+                let less = least.saturating_sub(1);
+                assert!(least == 0 || BudgetLimits::open(less, kept) < calls, "{calls} {kept}: {least}");
+            }
+        }
+    }
+}
