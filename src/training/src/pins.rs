@@ -65,8 +65,8 @@ pub struct Resolution {
     /// Workflows, as they are named, that have prompts which could be trained.
     pub with_trainable: Vec<String>,
     graphs: BTreeMap<String, Value>,
-    /// The models that these graphs name.
-    pub(crate) models: BTreeSet<PricedModel>,
+    /// The models that each of these graphs names.
+    models: BTreeMap<String, BTreeSet<PricedModel>>,
 }
 
 impl Resolution {
@@ -79,6 +79,19 @@ impl Resolution {
     /// All of the graphs.
     pub(crate) fn graphs(&self) -> impl Iterator<Item = &Value> {
         self.graphs.values()
+    }
+
+    /// The models of everything that these name, and of everything that those name.
+    pub(crate) fn models_of(&self, named: Vec<Reference>) -> BTreeSet<PricedModel> {
+        let (mut left, mut seen, mut found) = (named, BTreeSet::new(), BTreeSet::new());
+        while let Some(reference) = left.pop() {
+            let Some((id, graph)) = self.version(&reference) else { continue };
+            if seen.insert(id) {
+                found.extend(self.models.get(id).into_iter().flatten().cloned());
+                left.extend(references(graph));
+            }
+        }
+        found
     }
 
     /// The id of a version and its graph.
@@ -121,8 +134,8 @@ pub async fn resolve<E>(
         if has_trainable(&found.config) && !resolution.with_trainable.contains(&workflow) {
             resolution.with_trainable.push(workflow.clone());
         }
-        resolution.models.append(&mut models_of_graph(&found.graph, &found.config));
         let (version, version_id) = (found.number, found.id);
+        resolution.models.insert(version_id.clone(), models_of_graph(&found.graph, &found.config));
         resolution.graphs.insert(version_id.clone(), found.graph);
         resolution.pins.0.push(Pin { workflow, asked, version, version_id });
     }

@@ -15,7 +15,7 @@ use crate::forecast::{AskedModels, CallsByRole, Estimate, Forecast, Known, Least
 use crate::node_texts::{NodeTexts, bytes_of};
 use crate::optimize::{HEADROOM, KEPT_FOR_DEMOS, LEAST_KEPT, kept_of, reserved_cases};
 use crate::preflight::Start;
-use crate::prices::{models_of_evaluators, models_of_graph, priced_model};
+use crate::prices::{models_of_evaluators, priced_model};
 use crate::prompts::TrainablePrompt;
 use crate::request::{CacheScope, Optimizer, OptimizerName, RunSettings};
 use crate::splits::Splits;
@@ -101,8 +101,7 @@ impl Start<'_> {
             prompt_bytes: prompt_bytes / count(trainable.len()).max(1),
             concurrency: settings.concurrency,
         };
-        let mut tasks = models_of_graph(self.graph, self.config);
-        tasks.extend(self.resolution.models.iter().cloned());
+        let tasks = self.models_of_tasks();
         let judges = self.models_of_judges(asked);
         let optimizer = priced_model(asked.optimizer, &Map::new()).into_iter().collect();
         let prices: RunPrices = settings.models.prices();
@@ -114,8 +113,9 @@ impl Start<'_> {
         let entries = asked.evaluators.as_array().into_iter().flatten();
         let asking = |it: &Evaluator| it.calls(self.resolution).max != Some(0);
         for (evaluator, entry) in self.workload.evaluators.iter().zip(entries).filter(|(it, _)| asking(it)) {
-            if !evaluator.workflows().is_empty() {
-                found.extend(self.resolution.models.iter().cloned());
+            let workflows = evaluator.workflows();
+            if !workflows.is_empty() {
+                found.extend(self.resolution.models_of(workflows));
             } else if models_of_evaluators(entry).is_empty() {
                 found.extend(priced_model(asked.judge, &Map::new()));
             }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use engine::Plan;
+use engine::{Plan, references};
 use serde_json::{Map, Value, json};
 use wire::FieldError;
 
+use crate::calls::PricedModel;
 use crate::case::Case;
 use crate::evaluators::Evaluator;
 use crate::pins::Resolution;
@@ -139,6 +140,13 @@ impl Start<'_> {
         self.workload.evaluators.iter().any(calls)
     }
 
+    /// The models that cases call.
+    pub(crate) fn models_of_tasks(&self) -> BTreeSet<PricedModel> {
+        let mut found = models_of_graph(self.graph, self.config);
+        found.extend(self.resolution.models_of(references(self.graph)));
+        found
+    }
+
     /// Notes what would count the cost, at `settings_at`, if the price of a model is not known: `budget.max_cost`, and
     /// `objective.cost_penalty`, which counts cases alone. `evaluators`: those of the request; `models`: what proposes and what judges, as
     /// fields of a node.
@@ -151,12 +159,13 @@ impl Start<'_> {
         problems: &mut Vec<FieldError>,
     ) {
         let prices = settings.models.prices();
-        let mut all = models_of_graph(self.graph, self.config);
-        all.extend(self.resolution.models.iter().cloned());
+        let mut all = self.models_of_tasks();
         if objective.is_some_and(|objective| objective.cost_penalty > 0.0) {
             let at = format!("{settings_at}/objective/cost_penalty");
             check_prices(&all, &prices, (&at, "cost_penalty"), problems);
         }
+        let judges = self.workload.evaluators.iter().flat_map(Evaluator::workflows).collect();
+        all.append(&mut self.resolution.models_of(judges));
         all.append(&mut models_of_evaluators(evaluators));
         all.extend(models.iter().filter_map(|model| priced_model(model, &Map::new())));
         if settings.limits.max_cost.is_some() {

@@ -15,7 +15,7 @@ use wire::FieldError;
 
 use crate::world::llm;
 
-/// One other workflow, which sends mail and has a prompt.
+/// Two other workflows: one sends mail and has a prompt, one asks a model without a price.
 struct Mailer;
 
 #[async_trait]
@@ -23,6 +23,11 @@ impl Versions for Mailer {
     type Error = Infallible;
 
     async fn find(&self, workflow: &str, _version: Option<u64>) -> Result<Option<FoundVersion>, Infallible> {
+        if workflow == "grader" {
+            let node = json!({"name": "ask", "type": "llm", "model": "openai/unpriced", "user": "x"});
+            let (id, graph) = ("grader@1".into(), json!({"nodes": [node]}));
+            return Ok(Some(FoundVersion { id, number: Some(1), graph, config: Map::new() }));
+        }
         let config = json!({"prompts": {"tone": {"text": "x", "requires_grad": true}}});
         Ok((workflow == "mailer").then(|| FoundVersion {
             id: "mailer@1".into(),
@@ -349,4 +354,28 @@ async fn fewshot_asks_no_model_for_proposals_and_auto_keeps_a_part_for_demos() {
     }
     // 12 + 8 + 12 cases, for demos all 24 for training; a request for a proposal, with critiques nine; 25 or 45 % are kept.
     assert_eq!(least, [63, 43, 102, 54]);
+}
+
+#[tokio::test]
+async fn a_penalty_of_the_cost_needs_the_prices_of_what_cases_call_alone() {
+    let priced = json!({"name": "a", "type": "llm", "model": "openai/gpt-4.1-mini", "user": "{{ config.prompts.style.text }}"});
+    let inside = json!({"name": "b", "type": "sub_workflow", "workflow": "grader", "inputs": {}});
+    let by_workflow = json!([{"id": "e", "entrypoint": "workflow:grader"}]);
+    let by_model = json!([{"id": "e", "entrypoint": "builtin:llm_judge", "config": {"rubric": "x", "model": "openai/unpriced"}}]);
+    for (nodes, evaluators, of_penalty) in [
+        (vec![priced.clone()], by_workflow.clone(), false),
+        (vec![priced.clone()], by_model, false),
+        (vec![priced, inside], by_workflow, true),
+    ] {
+        let optimizer = json!({"objective": {"cost_penalty": 0.5}, "budget": {"max_cost": 1}});
+        let given = given(&nodes, json!({"evaluators": evaluators, "optimizer": optimizer})).await;
+        let (optimizer, mut problems) = (&given.request.optimizer, Vec::new());
+        let counting = (&optimizer.settings, Some(&optimizer.objective));
+        given.start().check_prices(counting, &evaluators, &[], "/optimizer", &mut problems);
+        let mut expected = vec!["/optimizer/budget/max_cost price_unknown"];
+        if of_penalty {
+            expected.insert(0, "/optimizer/objective/cost_penalty price_unknown");
+        }
+        assert_eq!(named(&problems), expected, "{evaluators}");
+    }
 }
