@@ -69,7 +69,7 @@ impl<R: Read + Seek> Stages<'_, R> {
         if !findings.is_empty() {
             return Ok(Err(findings));
         }
-        let names = Names::read(&entries, limits);
+        let names = Names::read(&entries, limits, &deadline)?;
         if !names.limits.is_empty() {
             return Ok(Err(names.limits));
         }

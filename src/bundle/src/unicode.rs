@@ -42,6 +42,15 @@ pub(crate) fn is_noncharacter(char: char) -> bool {
 
 /// The same key for names that some system takes for the same.
 pub(crate) fn key(name: &str) -> String {
+    if name.is_ascii() {
+        return name.to_ascii_lowercase();
+    }
     let folded: String = caseless::default_case_fold_str(&name.nfkc().collect::<String>());
     folded.nfkc().collect()
+}
+
+/// The key of a name that is compared with keys of at most `most` ASCII characters; `None` if it is longer than all of them.
+pub(crate) fn short_key(name: &str, most: usize) -> Option<String> {
+    // A key never has fewer ASCII characters than its name has characters.
+    name.chars().nth(most).is_none().then(|| key(name))
 }

@@ -1,66 +1,96 @@
 //! Paths that some system takes for the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+use ring::digest::{Context, SHA256};
 
 use crate::code::Code;
+use crate::deadline::Deadline;
+use crate::error::Stop;
 use crate::finding::{Findings, printable};
 use crate::unicode::key;
 
+/// SHA-256 of the folded path: a folded path can be eleven times as long as the path.
+type PathKey = [u8; 32];
+
 /// Finds files with the same key, repeated folders, and files where another path has a folder.
-pub(super) fn find<'a>(files: &[&'a str], folders: &[&'a str], findings: &mut Findings) {
-    let mut by_key: BTreeMap<String, &'a str> = BTreeMap::new();
+pub(super) fn find<'a>(
+    files: &[&'a str],
+    folders: &[&'a str],
+    deadline: &Deadline<'_>,
+    findings: &mut Findings,
+) -> Result<(), Stop> {
+    let mut by_key: BTreeMap<PathKey, &'a str> = BTreeMap::new();
+    let mut inner: Vec<(PathKey, &'a str)> = Vec::new();
     let mut sorted = files.to_vec();
     sorted.sort_unstable();
-    for file in &sorted {
-        let other = by_key.entry(path_key(file)).or_insert(file);
+    let mut keys = Keys::default();
+    for file in sorted {
+        deadline.check()?;
+        let key = keys.next(file, |folder, key| inner.push((key, folder)));
+        let other = by_key.entry(key).or_insert(file);
         // The first of all files has the key; each later one collides with it.
-        if !std::ptr::eq(*other, *file) {
+        if !std::ptr::eq(*other, file) {
             let detail = format!("Some systems take the path for `{}`.", printable(other.as_bytes()));
             findings.file(Code::PathCollision, file.as_bytes(), detail);
         }
     }
-    let mut seen = BTreeSet::new();
-    for folder in folders {
-        if !seen.insert(*folder) {
+    let mut sorted = folders.to_vec();
+    sorted.sort_unstable();
+    let mut keys = Keys::default();
+    for (number, folder) in sorted.iter().enumerate() {
+        deadline.check()?;
+        if number > 0 && sorted.get(number - 1) == Some(folder) {
             findings.file(Code::PathCollision, folder.as_bytes(), "The folder is in the archive twice.");
         }
+        inner.push((keys.next(folder, |_, _| {}), folder));
     }
-    let mut checked = BTreeSet::new();
-    for path in sorted {
-        for (folder, key) in parents(path) {
-            if checked.insert(folder) {
-                check_folder(folder, &key, &by_key, findings);
-            }
+    for (key, folder) in inner {
+        // A folder must not have the key of a file.
+        if let Some(file) = by_key.get(&key) {
+            let detail = format!("Another path has the folder `{}`.", printable(folder.as_bytes()));
+            findings.file(Code::PathCollision, file.as_bytes(), detail);
         }
     }
-    for folder in folders {
-        check_folder(folder, &path_key(folder), &by_key, findings);
-    }
+    Ok(())
 }
 
-/// A folder must not have the key of a file.
-fn check_folder(folder: &str, key: &str, files: &BTreeMap<String, &str>, findings: &mut Findings) {
-    if let Some(file) = files.get(key) {
-        let detail = format!("Another path has the folder `{}`.", printable(folder.as_bytes()));
-        findings.file(Code::PathCollision, file.as_bytes(), detail);
-    }
+/// Keys of sorted paths. All paths of a folder follow each other, so that the name of a folder is folded once.
+#[derive(Default)]
+struct Keys<'a> {
+    /// The folders of the path before, each with the key of its path so far.
+    folders: Vec<(&'a str, Context)>,
 }
 
-fn path_key(path: &str) -> String {
-    path.split('/').map(key).collect::<Vec<_>>().join("/")
-}
-
-/// The folders of a path with their keys. Each name is folded once: paths can be long, and deep.
-fn parents(path: &str) -> Vec<(&str, String)> {
-    let mut parents = Vec::new();
-    let mut whole = String::new();
-    for (at, _) in path.match_indices('/') {
-        let Some(folder) = path.get(..at) else { continue };
-        if !parents.is_empty() {
-            whole.push('/');
+impl<'a> Keys<'a> {
+    /// The key of the next path; `found` receives each folder that the path before does not have.
+    fn next(&mut self, path: &'a str, mut found: impl FnMut(&'a str, PathKey)) -> PathKey {
+        let is_in = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        while self.folders.pop_if(|(folder, _)| !is_in(folder)).is_some() {}
+        let known = self.folders.last().map_or(0, |(folder, _)| folder.len() + 1);
+        let mut whole = self.folders.last().map_or_else(|| Context::new(&SHA256), |(_, key)| key.clone());
+        let mut start = known;
+        let rest = path.get(known..).unwrap_or_default();
+        for (at, _) in rest.match_indices('/') {
+            let Some(folder) = path.get(..known + at) else { continue };
+            add(&mut whole, start > 0, path.get(start..known + at).unwrap_or_default());
+            self.folders.push((folder, whole.clone()));
+            found(folder, finished(whole.clone()));
+            start = known + at + 1;
         }
-        whole.push_str(&key(folder.rsplit('/').next().unwrap_or_default()));
-        parents.push((folder, whole.clone()));
+        add(&mut whole, start > 0, path.get(start..).unwrap_or_default());
+        finished(whole)
     }
-    parents
+}
+
+/// Adds the next name of a path.
+fn add(whole: &mut Context, is_inner: bool, name: &str) {
+    if is_inner {
+        whole.update(b"/");
+    }
+    whole.update(key(name).as_bytes());
+}
+
+fn finished(whole: Context) -> PathKey {
+    whole.finish().as_ref().try_into().unwrap_or_default()
 }

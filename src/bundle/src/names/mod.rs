@@ -8,6 +8,8 @@ pub use rules::MANIFEST;
 
 use crate::archive::Entry;
 use crate::code::Code;
+use crate::deadline::Deadline;
+use crate::error::Stop;
 use crate::finding::{Findings, printable};
 use crate::limits::Limits;
 
@@ -30,12 +32,14 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Checks the names of all entries.
-    pub(crate) fn read(entries: &[Entry], limits: &Limits) -> Self {
+    /// Checks the names of all entries. Names are compared only if all of them are within the limits: the work on a name grows
+    /// with its length and its depth.
+    pub(crate) fn read(entries: &[Entry], limits: &Limits, deadline: &Deadline<'_>) -> Result<Self, Stop> {
         let mut names = Self::default();
         let mut folders = Vec::new();
         let mut count = 0_usize;
         for (number, entry) in entries.iter().enumerate() {
+            deadline.check()?;
             let text = std::str::from_utf8(&entry.name);
             if text.is_ok_and(is_junk) {
                 if !entry.is_folder() {
@@ -47,6 +51,7 @@ impl Names {
             let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
             if let Some((code, detail)) = rules::too_large(path, limits.depth) {
                 names.limits.file(code, &entry.name, detail);
+                continue;
             }
             if let Some(path) = names.entry(entry) {
                 if entry.is_folder() {
@@ -62,12 +67,15 @@ impl Names {
             let detail = format!("The bundle has {count} files; at most {} are allowed.", limits.files);
             names.limits.archive(Code::TooManyFiles, detail);
         }
+        if !names.limits.is_empty() {
+            return Ok(names);
+        }
         let files: Vec<&str> = names.files.iter().map(|(path, _)| path.as_str()).collect();
-        collisions::find(&files, &folders, &mut names.names);
+        collisions::find(&files, &folders, deadline, &mut names.names)?;
         if !files.contains(&INDEX) {
             names.names.archive(Code::IndexMissing, hint(&files));
         }
-        names
+        Ok(names)
     }
 
     /// Checks an entry by itself; returns its path, without a slash at the end, if it is UTF-8.

@@ -4,14 +4,18 @@ use unicode_normalization::is_nfc;
 
 use crate::code::Code;
 use crate::limits::{PATH_BYTES, SEGMENT_BYTES};
-use crate::unicode::{is_hidden, is_noncharacter, key};
+use crate::unicode::{is_hidden, is_noncharacter, short_key};
 
 /// Names of devices on Windows, with any extension.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
+/// Most characters of a device.
+const DEVICE_CHARS: usize = 7;
 const ENCODED: [&str; 4] = ["%2e", "%2f", "%5c", "%00"];
 const RESERVED_FOLDERS: [&str; 2] = ["__service", ".well-known"];
 const RESERVED_FILES: [&str; 3] = ["_headers", "_redirects", "_worker.js"];
+/// Most characters of a reserved name, with the manifest's.
+const RESERVED_CHARS: usize = MANIFEST.len();
 const SECRET_FILES: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
 const SECRET_EXTENSIONS: [&str; 3] = ["pem", "p12", "pfx"];
 
@@ -85,7 +89,8 @@ fn unsafe_segment(segment: &str) -> Option<String> {
 
 fn is_device(segment: &str) -> bool {
     // The compatibility form of a superscript digit is the digit.
-    let name = key(segment.split('.').next().unwrap_or_default());
+    let stem = segment.split('.').next().unwrap_or_default().trim_end();
+    let Some(name) = short_key(stem, DEVICE_CHARS) else { return false };
     let name = name.trim_end();
     let numbered = |device: &&str| {
         let digit = name.strip_prefix(*device).unwrap_or_default();
@@ -100,7 +105,8 @@ pub(super) fn other_rules(path: &str, is_folder: bool, mut note: impl FnMut(Code
         note(Code::PathNotNormalized, "The path is not in the form NFC.".to_owned());
     }
     let first = path.split('/').next().unwrap_or_default();
-    let (folded, at_root) = (key(&decoded(first)), !path.contains('/'));
+    let folded = short_key(&decoded(first), RESERVED_CHARS).unwrap_or_default();
+    let at_root = !path.contains('/');
     if RESERVED_FOLDERS.contains(&folded.as_str()) {
         note(Code::ReservedPath, format!("The service serves `/{folded}/` itself."));
     } else if RESERVED_FILES.contains(&folded.as_str()) {

@@ -1,6 +1,7 @@
 //! Archives that inflate to much: memory stays bounded, nothing is written, and the deadline holds.
 
 use std::io::{Cursor, Seek as _, SeekFrom, Write as _};
+use std::process::Command;
 use std::time::Duration;
 
 use bundle::{CheckError, Code, Limits, Verdict};
@@ -21,57 +22,120 @@ fn zeros(mib: usize) -> Vec<u8> {
     [block.repeat(mib), vec![3, 0]].concat()
 }
 
-/// The most memory that this process has had.
+/// The most memory that this process has had since [`reset_peak`].
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// Checks an archive in a file; returns the first code and how much memory that took.
-fn cost(bytes: Vec<u8>) -> (Option<Code>, usize) {
+/// The most memory becomes what the process has now.
+fn reset_peak() {
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+}
+
+/// Set in the process that measures.
+const ALONE: &str = "CALLBOARD_TEST_MEASURES";
+
+/// Checks an archive in a file, in a process that does nothing else; the check is refused with `code` and takes less than
+/// `most` bytes of memory. `test` is the name of the test.
+fn costs(test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Vec<u8>) {
+    if std::env::var_os(ALONE).is_none() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", "--nocapture", test]).env(ALONE, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
+        return;
+    }
     let mut file = tempfile::tempfile().unwrap();
-    file.write_all(&bytes).unwrap();
+    file.write_all(&bytes()).unwrap();
     file.seek(SeekFrom::Start(0)).unwrap();
-    drop(bytes);
+    reset_peak();
     let before = peak();
-    let verdict =
-        bundle::check(&mut file, &Limits::HIGHEST, &SystemClock::new(), Duration::from_secs(60)).unwrap();
-    let code = match verdict {
+    let verdict = bundle::check(&mut file, &Limits::HIGHEST, &SystemClock::new(), bundle::TIME).unwrap();
+    let memory = peak() - before;
+    println!("{memory} bytes");
+    let found = match verdict {
         Verdict::Accepted(_) => None,
         Verdict::Refused(findings) => Some(findings[0].code),
     };
-    (code, peak() - before)
+    assert_eq!(found, code);
+    assert!(memory < most, "{memory} bytes");
+}
+
+/// The limit of a service.
+const MOST: usize = 128 * MIB;
+
+/// 2 GiB of zeros in a file that says another size.
+fn lying(size: u32) -> Vec<u8> {
+    Zip::app()
+        .item(Item::stored(b"a.bin", b"").packed(8, zeros(2048)).both(|header| header.size = size))
+        .bytes()
 }
 
 #[test]
-fn bombs_take_little_memory() {
-    let bomb = zeros(2048);
-    let lying = |size: u32| {
-        Zip::app()
-            .item(Item::stored(b"a.bin", b"").packed(8, bomb.clone()).both(|header| header.size = size))
-            .bytes()
-    };
+fn a_file_of_2_gib_takes_little_memory() {
+    let test = "bombs::a_file_of_2_gib_takes_little_memory";
+    costs(test, 8 * MIB, Some(Code::FileTooLarge), || lying(2 << 30));
+}
+
+#[test]
+fn a_file_of_2_gib_that_says_10_bytes_takes_little_memory() {
+    let test = "bombs::a_file_of_2_gib_that_says_10_bytes_takes_little_memory";
+    costs(test, 8 * MIB, Some(Code::FileTooLarge), || lying(10));
+}
+
+#[test]
+fn many_files_of_25_mib_take_little_memory() {
     let part = zeros(25);
-    let parts = (0..60).fold(Zip::app(), |zip, number| {
-        let item = Item::stored(format!("{number}.bin").as_bytes(), b"").packed(8, part.clone());
-        zip.item(item.both(|header| {
-            header.size = u32::try_from(25 * MIB).unwrap();
-            header.crc = 0x5a5a_5a5a;
-        }))
-    });
-    let many = (0..20_000)
-        .fold(Zip::app(), |zip, number| zip.item(Item::stored(format!("{number:0>200}").as_bytes(), b"x")));
-    for (what, bytes, code) in [
-        ("2 GiB in one file", lying(2 << 30), Code::FileTooLarge),
-        ("2 GiB that say 10 bytes", lying(10), Code::FileTooLarge),
-        ("60 files of 25 MiB", parts.bytes(), Code::CrcMismatch),
-        ("20,001 files with long names", many.bytes(), Code::TooManyFiles),
-    ] {
-        let (found, memory) = cost(bytes);
-        assert_eq!(found, Some(code), "{what}");
-        assert!(memory < 128 * MIB, "{what}: {memory} bytes");
-    }
+    let parts = || {
+        (0..60).fold(Zip::app(), |zip, number| {
+            let item = Item::stored(format!("{number}.bin").as_bytes(), b"").packed(8, part.clone());
+            zip.item(item.both(|header| {
+                header.size = u32::try_from(25 * MIB).unwrap();
+                header.crc = 0x5a5a_5a5a;
+            }))
+        })
+    };
+    let test = "bombs::many_files_of_25_mib_take_little_memory";
+    costs(test, 8 * MIB, Some(Code::CrcMismatch), || parts().bytes());
+}
+
+#[test]
+fn many_files_with_long_names_take_little_memory() {
+    let many = || {
+        (0..20_000).fold(Zip::app(), |zip, number| {
+            zip.item(Item::stored(format!("{number:0>200}").as_bytes(), b"x"))
+        })
+    };
+    let test = "bombs::many_files_with_long_names_take_little_memory";
+    costs(test, MOST, Some(Code::TooManyFiles), || many().bytes());
+}
+
+#[test]
+fn names_that_grow_when_they_are_folded_take_little_memory() {
+    // Each character becomes eighteen.
+    let many = || {
+        (0..3_000).fold(Zip::app(), |zip, number| {
+            let folder = "\u{fdfa}".repeat(80);
+            zip.item(Item::stored(format!("{number}{folder}/{folder}/{folder}/x").as_bytes(), b"x"))
+        })
+    };
+    let test = "bombs::names_that_grow_when_they_are_folded_take_little_memory";
+    costs(test, 12 * MIB, None, || many().bytes());
+}
+
+#[test]
+fn names_of_very_many_folders_take_little_memory() {
+    // 8 MiB of names, which is the most that a directory has.
+    let many = || {
+        (0..120).fold(Zip::app(), |zip, number| {
+            let name = format!("{number:03}{}", "/a".repeat(32_766));
+            zip.item(Item::stored(name.as_bytes(), b"x"))
+        })
+    };
+    let test = "bombs::names_of_very_many_folders_take_little_memory";
+    costs(test, MOST, Some(Code::PathTooDeep), || many().bytes());
 }
 
 #[test]
