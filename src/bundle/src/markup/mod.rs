@@ -140,7 +140,7 @@ fn html<'a>(text: &str, level: usize, state: State<'a>, deadline: &Deadline<'_>)
         state.report.line = line;
         match what {
             What::Style => {
-                if rules::runs_in_style(&text) {
+                if urls::runs_in_style(&text) {
                     state
                         .report
                         .find(Code::JavascriptUrl, "A style sheet has an address that runs a script.");

@@ -70,7 +70,7 @@ fn attributes(tag: &Tag<'_>, report: &mut Report<'_>) {
         }
         let runs = match name.as_str() {
             "srcset" | "imagesrcset" => urls::of_set(value).any(|url| urls::classify(url) == Url::Script),
-            "style" => runs_in_style(value),
+            "style" => urls::runs_in_style(value),
             // Several addresses.
             "ping" => value.split_ascii_whitespace().any(|url| runs(tag, name, url)),
             name if ADDRESSES.contains(&name) || local == "href" => runs(tag, name, value),
@@ -95,11 +95,6 @@ fn runs(tag: &Tag<'_>, attribute: &str, address: &str) -> bool {
         },
         _ => false,
     }
-}
-
-/// Whether a style sheet has an address that runs a script.
-pub(super) fn runs_in_style(style: &str) -> bool {
-    urls::of_style(style).any(|url| urls::classify(url) == Url::Script)
 }
 
 /// Animations that set an address.

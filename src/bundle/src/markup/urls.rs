@@ -22,14 +22,15 @@ pub(super) enum Url {
 const DOCUMENTS: [&str; 5] =
     ["text/html", "image/svg+xml", "application/xhtml+xml", "text/xml", "application/xml"];
 
+/// Schemes of addresses that run scripts.
+const SCRIPTS: [&str; 2] = ["javascript", "vbscript"];
+/// What browsers leave out of addresses.
+const IGNORED: [char; 3] = ['\t', '\n', '\r'];
+
 /// The address as browsers read it: without blanks at its ends, and without tabs and line ends.
 fn stripped(address: &str) -> Cow<'_, str> {
     let trimmed = address.trim_matches(|char: char| char <= ' ');
-    if trimmed.contains(['\t', '\n', '\r']) {
-        Cow::Owned(trimmed.replace(['\t', '\n', '\r'], ""))
-    } else {
-        Cow::Borrowed(trimmed)
-    }
+    if trimmed.contains(IGNORED) { Cow::Owned(trimmed.replace(IGNORED, "")) } else { Cow::Borrowed(trimmed) }
 }
 
 /// What the address leads to.
@@ -41,7 +42,7 @@ pub(super) fn classify(address: &str) -> Url {
         return if slash(chars.next()) && slash(chars.next()) { Url::External } else { Url::Relative };
     };
     match scheme.to_ascii_lowercase().as_str() {
-        "javascript" | "vbscript" => Url::Script,
+        scheme if SCRIPTS.contains(&scheme) => Url::Script,
         "data" => {
             let kind = rest.split([',', ';']).next().unwrap_or_default().trim().to_ascii_lowercase();
             if DOCUMENTS.contains(&kind.as_str()) { Url::Document } else { Url::Data }
@@ -76,13 +77,24 @@ pub(super) fn of_set(set: &str) -> impl Iterator<Item = &str> {
     set.split_ascii_whitespace().map(|part| part.trim_matches(','))
 }
 
-/// The addresses in `url(…)` of a style sheet.
-pub(super) fn of_style(style: &str) -> impl Iterator<Item = &str> {
-    let starts = style.char_indices().filter_map(|(at, _)| {
-        let rest = style.get(at..)?;
-        rest.get(..4)?.eq_ignore_ascii_case("url(").then(|| rest.get(4..)).flatten()
+/// Whether a `url(…)` of a style sheet has an address that runs a script. Takes linear time: what is read after a `url(` has no
+/// other `url(` in it.
+pub(super) fn runs_in_style(style: &str) -> bool {
+    let starts = style.match_indices('(').filter_map(|(at, _)| {
+        let name = style.get(at.checked_sub(3)?..at)?;
+        name.eq_ignore_ascii_case("url").then(|| style.get(at + 1..)).flatten()
     });
-    starts.filter_map(|rest| rest.split(')').next()).map(|address| address.trim().trim_matches(['"', '\'']))
+    starts.into_iter().any(|rest| {
+        let blank = |char: char| char <= ' ' || char.is_whitespace() || matches!(char, '"' | '\'');
+        let address = rest.trim_start_matches(blank);
+        SCRIPTS.iter().any(|scheme| {
+            let mut chars = address.chars().filter(|char| !IGNORED.contains(char));
+            scheme
+                .chars()
+                .chain([':'])
+                .all(|char| chars.next().is_some_and(|c| c.eq_ignore_ascii_case(&char)))
+        })
+    })
 }
 
 /// The address of `<meta http-equiv=refresh>`.
@@ -140,10 +152,35 @@ mod tests {
             of_set("a.png 1x, b.png 2x").filter(|part| part.contains("png")).collect::<Vec<_>>(),
             ["a.png", "b.png"]
         );
-        assert_eq!(of_style("a{b:URL( 'x' )} c{d:url(y)}").collect::<Vec<_>>(), ["x", "y"]);
         assert_eq!(of_refresh("0; URL = 'a b'c"), Some("a b"));
         assert_eq!(of_refresh(" 1.5,javascript:x"), Some("javascript:x"));
         assert_eq!(of_refresh("30"), None);
+    }
+
+    #[test]
+    fn a_style_sheet_runs_scripts_by_addresses() {
+        for style in [
+            "a{b:URL( 'javascript:x' )}",
+            "a{b:url(x)} c{d:url(java\tscript:y)}",
+            "url(\"vbscript:",
+            "url(url(javascript:x)",
+            "url(\u{a0}' JAVASCRIPT\n:x')",
+        ] {
+            assert!(runs_in_style(style), "{style}");
+        }
+        for style in
+            ["", "url(", "(javascript:x)", "url(/javascript:x)", "url()javascript:x", "\u{20ac}(url(x:"]
+        {
+            assert!(!runs_in_style(style), "{style}");
+        }
+    }
+
+    #[test]
+    fn a_style_sheet_is_read_in_linear_time() {
+        // 5 MiB, which took hours in quadratic time.
+        for part in ["url(", "url(\t", "url('java", "url(javascript", "(", "url(j\n\n\n"] {
+            assert!(!runs_in_style(&part.repeat(5 * 1024 * 1024 / part.len())), "{part}");
+        }
     }
 
     #[test]
