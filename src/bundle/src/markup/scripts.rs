@@ -46,7 +46,7 @@ enum Kind {
     Module,
     ImportMap,
     Data,
-    Unsupported(String),
+    Unsupported(Box<str>),
 }
 
 impl Kind {
@@ -62,43 +62,47 @@ impl Kind {
             "importmap" => Self::ImportMap,
             kind if JAVASCRIPT.contains(&kind) => Self::JavaScript,
             kind if DATA.contains(&kind) || kind.starts_with(TEMPLATES) => Self::Data,
-            _ => Self::Unsupported(kind),
+            _ => Self::Unsupported(kind.into()),
         }
     }
 }
 
-/// A script, while its text passes.
+/// A script, while its text passes. A document can have very many, most of them without a text.
 pub(super) struct Script {
     line: u32,
     kind: Kind,
-    source: Option<String>,
+    source: Option<Box<str>>,
+    text: Option<Box<Text>>,
+}
+
+/// What is kept of a text that is not empty.
+struct Text {
     digest: Context,
-    is_empty: bool,
     is_blank: bool,
     /// The text of an import map; `None` if it is too long.
     map: Option<String>,
 }
 
 impl Script {
-    /// `source` is the attribute that names the script's file.
-    pub(super) fn new(tag: &Tag<'_>, line: u32) -> Self {
-        let source = ["src", "href", "xlink:href"].into_iter().find_map(|name| match name {
-            "src" => tag.get(name),
-            // Scripts in SVG.
-            _ => tag.get(name).filter(|_| tag.get("src").is_none()),
-        });
-        let (kind, source) = (Kind::of(tag), source.map(str::to_owned));
-        let digest = Context::new(&SHA256);
-        Self { line, kind, source, digest, is_empty: true, is_blank: true, map: Some(String::new()) }
+    /// Begins a script of HTML, or of SVG in HTML: they name their files by different attributes, and a browser ignores the
+    /// other ones.
+    pub(super) fn new(tag: &Tag<'_>, is_svg: bool, line: u32) -> Self {
+        let source = if is_svg { tag.get("href").or_else(|| tag.get("xlink:href")) } else { tag.get("src") };
+        Self { line, kind: Kind::of(tag), source: source.map(Box::from), text: None }
     }
 
     pub(super) fn add(&mut self, text: &str) {
-        self.digest.update(text.as_bytes());
-        self.is_empty &= text.is_empty();
-        self.is_blank &= text.trim_ascii().is_empty();
+        if text.is_empty() {
+            return;
+        }
+        let kept = self.text.get_or_insert_with(|| {
+            Box::new(Text { digest: Context::new(&SHA256), is_blank: true, map: Some(String::new()) })
+        });
+        kept.digest.update(text.as_bytes());
+        kept.is_blank &= text.trim_ascii().is_empty();
         if self.kind == Kind::ImportMap {
-            let fits = self.map.as_ref().is_some_and(|map| map.len() + text.len() <= MAP_BYTES);
-            match &mut self.map {
+            let fits = kept.map.as_ref().is_some_and(|map| map.len() + text.len() <= MAP_BYTES);
+            match &mut kept.map {
                 Some(map) if fits => map.push_str(text),
                 map => *map = None,
             }
@@ -122,7 +126,7 @@ pub(super) fn judge(scripts: Vec<Script>, report: &mut Report<'_>) -> Vec<String
             continue;
         }
         if let Some(source) = &script.source {
-            if !script.is_blank {
+            if script.text.is_some_and(|text| !text.is_blank) {
                 let detail = "The script has an address and a text, which browsers ignore.";
                 find(Code::UnsupportedScriptType, detail.to_owned());
             }
@@ -141,10 +145,11 @@ pub(super) fn judge(scripts: Vec<Script>, report: &mut Report<'_>) -> Vec<String
                 let detail = "A document can have only one import map.";
                 find(Code::UnsupportedScriptType, detail.to_owned());
             }
-            import_map::check(script.map.as_deref(), find);
+            let map = script.text.as_ref().map_or(Some(""), |text| text.map.as_deref());
+            import_map::check(map, find);
         }
-        if script.kind != Kind::Data && !script.is_empty {
-            hashes.insert(STANDARD.encode(script.digest.finish()));
+        if let Some(text) = script.text.filter(|_| script.kind != Kind::Data) {
+            hashes.insert(STANDARD.encode(text.digest.finish()));
         }
     }
     if hashes.len() > MAX_HASHES {

@@ -134,7 +134,7 @@ impl State<'_> {
         }
         let what = match tag.name {
             "script" => {
-                let script = Script::new(&tag, line);
+                let script = Script::new(&tag, name.ns == ns!(svg), line);
                 if script.is_inline() {
                     self.counters.inline_script();
                 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bundle::{CheckError, Code, Limits, Verdict};
 use chrono::DateTime;
 use flate2::{Compress, Compression, FlushCompress};
-use kernel::{ManualClock, SystemClock};
+use kernel::{Clock, ManualClock, SystemClock};
 
 use crate::build::{Item, Zip};
 
@@ -40,6 +40,10 @@ const ALONE: &str = "CALLBOARD_TEST_MEASURES";
 /// Checks an archive in a file, in a process that does nothing else; the check is refused with `code` and takes less than
 /// `most` bytes of memory. `test` is the name of the test.
 fn costs(test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Vec<u8>) {
+    costs_by(&SystemClock::new(), test, most, code, bytes);
+}
+
+fn costs_by(clock: &dyn Clock, test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Vec<u8>) {
     if std::env::var_os(ALONE).is_none() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let output = command.args(["--exact", "--nocapture", test]).env(ALONE, "1").output().unwrap();
@@ -52,7 +56,7 @@ fn costs(test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Ve
     file.seek(SeekFrom::Start(0)).unwrap();
     reset_peak();
     let before = peak();
-    let verdict = bundle::check(&mut file, &Limits::HIGHEST, &SystemClock::new(), bundle::TIME).unwrap();
+    let verdict = bundle::check(&mut file, &Limits::HIGHEST, clock, bundle::TIME).unwrap();
     let memory = peak() - before;
     println!("{memory} bytes");
     let found = match verdict {
@@ -136,6 +140,40 @@ fn names_of_very_many_folders_take_little_memory() {
     };
     let test = "bombs::names_of_very_many_folders_take_little_memory";
     costs(test, MOST, Some(Code::PathTooDeep), || many().bytes());
+}
+
+/// Checks a page of 5 MiB that repeats a part. Time does not pass, so that the whole page is read.
+fn page_costs(test: &str, most: usize, part: &str) {
+    let clock = ManualClock::new(DateTime::UNIX_EPOCH);
+    costs_by(&clock, test, most, None, || {
+        let page = format!("<!doctype html>{}", part.repeat((5 * MIB - 15) / part.len()));
+        Zip::default().file("index.html", page).bytes()
+    });
+}
+
+#[test]
+fn a_page_of_scripts_takes_little_memory() {
+    let test = "bombs::a_page_of_scripts_takes_little_memory";
+    page_costs(test, 48 * MIB, "<script src=a></script>");
+}
+
+#[test]
+fn a_page_of_styles_takes_little_memory() {
+    let test = "bombs::a_page_of_styles_takes_little_memory";
+    page_costs(test, 48 * MIB, "<style>a</style>");
+}
+
+#[test]
+fn a_page_of_attributes_takes_little_memory() {
+    let test = "bombs::a_page_of_attributes_takes_little_memory";
+    let tag: String = (0..1000).map(|number| format!(" {number}")).collect();
+    page_costs(test, 48 * MIB, &format!("<p{tag}>"));
+}
+
+#[test]
+fn a_page_of_text_takes_little_memory() {
+    let test = "bombs::a_page_of_text_takes_little_memory";
+    page_costs(test, 48 * MIB, &format!("<noscript><p>{}</noscript>", "a".repeat(80)));
 }
 
 #[test]

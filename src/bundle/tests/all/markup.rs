@@ -224,6 +224,7 @@ fn scripts() -> Vec<Row> {
             "<script type=importmap>{\"imports\":{\"a\":\"a.js\"}}</script>",
             "<script type=importmap>{\"scopes\":{\"/x/\":{\"a\":\"//cdn.example/a.js\"}}}</script>",
             "<svg><script xlink:href=https://cdn.example/a.js></script></svg>",
+            "<svg><script href=https://cdn.example/a.js src=a.js></script></svg>",
             "<template><script src=https://cdn.example/a.js></script></template>",
         ],
     ));

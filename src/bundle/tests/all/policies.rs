@@ -51,6 +51,14 @@ fn scripts_are_hashed_as_a_browser_reads_them() {
             "a()",
         ),
         ("a table", "<table><script>a()</script></table>".to_owned(), "a()"),
+        // Browsers ignore these attributes.
+        ("href on a script of HTML", "<script href=https://cdn.example/a.js>a()</script>".to_owned(), "a()"),
+        ("xlink:href on a script of HTML", "<script xlink:href=a.js>a()</script>".to_owned(), "a()"),
+        (
+            "src on a script of SVG",
+            "<svg><script src=https://cdn.example/a.js>a()</script></svg>".to_owned(),
+            "a()",
+        ),
         // `<b>` ends the SVG, and with it the script.
         ("elements in SVG", "<svg><script>a<b>x</b>c</script></svg>".to_owned(), "a"),
     ] {
@@ -69,6 +77,9 @@ fn what_does_not_run_is_not_hashed() {
         "<textarea><script>a()</script></textarea>",
         "<script></script>",
         "<script src=a.js></script>",
+        "<script src=a.js href=https://cdn.example/a.js></script>",
+        "<svg><script href=a.js src=https://cdn.example/a.js></script></svg>",
+        "<svg><script xlink:href=a.js></script></svg>",
         "<script type=application/json>{}</script>",
         "<script type=text/plain>x</script>",
         "<!-- <script>a()</script> -->",
