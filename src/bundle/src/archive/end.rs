@@ -9,6 +9,9 @@ pub(crate) const END_BYTES: usize = 22;
 /// Where an end record with the longest comment can begin, counted from the end.
 pub(super) const SEARCHED_BYTES: usize = END_BYTES + 65_535;
 pub(crate) const END: [u8; 4] = *b"PK\x05\x06";
+/// What readers of ZIP64 look for directly before the end record.
+pub(crate) const ZIP64_LOCATOR: [u8; 4] = *b"PK\x06\x07";
+pub(crate) const ZIP64_LOCATOR_BYTES: usize = 20;
 
 /// Where the directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use crate::code::Code;
 
 pub(super) const LOCAL: [u8; 4] = *b"PK\x03\x04";
 pub(crate) const CENTRAL: [u8; 4] = *b"PK\x01\x02";
-const SIGNATURES: [[u8; 4]; 3] = [super::end::END, *b"PK\x06\x06", *b"PK\x06\x07"];
+const SIGNATURES: [[u8; 4]; 3] = [super::end::END, *b"PK\x06\x06", super::end::ZIP64_LOCATOR];
 
 /// The entry's sizes and checksum follow its data.
 pub(super) const DESCRIPTOR: u16 = 1 << 3;
@@ -65,7 +65,10 @@ impl Entry {
         let (name, extra, comment) = (fields.u16()?, fields.u16()?, fields.u16()?);
         let (disk, _internal, attributes, offset) =
             (fields.u16()?, fields.u16()?, fields.u32()?, fields.u32()?);
+        let texts = fields.0;
         let (name, extra) = (fields.take(name)?, fields.take(extra)?);
+        // A signature may begin in the name and end in the extra fields.
+        let texts = texts.get(..name.len() + extra.len())?;
         let has_comment = !fields.take(comment)?.is_empty();
         let checked = || {
             encryption_and_flags(flags, method)?;
@@ -90,7 +93,7 @@ impl Entry {
             if [packed, size, offset].contains(&u32::MAX) {
                 return malformed("The entry needs ZIP64; bundles are too small to need it.");
             }
-            if SIGNATURES.iter().any(|mark| [name, extra].iter().any(|text| contains(text, mark))) {
+            if SIGNATURES.iter().any(|mark| contains(texts, mark)) {
                 return malformed("The directory contains a second end record.");
             }
             if method == Method::Stored && packed != size {

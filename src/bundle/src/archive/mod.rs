@@ -14,7 +14,7 @@ mod local;
 use std::io::{Read, Seek, SeekFrom};
 
 pub(crate) use content::{Content, Fault, Piece};
-pub(crate) use end::{END, END_BYTES};
+pub(crate) use end::{END, END_BYTES, ZIP64_LOCATOR, ZIP64_LOCATOR_BYTES};
 pub(crate) use entry::{CENTRAL, Entry, Method};
 
 use crate::code::Code;
@@ -43,6 +43,10 @@ pub(crate) fn read(reader: &mut (impl Read + Seek), findings: &mut Findings) -> 
     let mut bytes = vec![0; usize::try_from(directory.bytes).unwrap_or_default()];
     if !local::fill(reader, &mut bytes)? {
         return Err(Stop::changed());
+    }
+    let locator = bytes.len().checked_sub(ZIP64_LOCATOR_BYTES).and_then(|at| bytes.get(at..));
+    if locator.is_some_and(|rest| rest.starts_with(&ZIP64_LOCATOR)) {
+        findings.archive(Code::ZipMalformed, "The directory ends with a ZIP64 record.");
     }
     let mut entries = entries(&bytes, directory.entries, findings);
     drop(bytes);

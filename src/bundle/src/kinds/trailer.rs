@@ -1,6 +1,6 @@
 //! Archives at the end of a file: a ZIP archive after an image, or a disk image.
 
-use crate::archive::{CENTRAL, END, END_BYTES};
+use crate::archive::{CENTRAL, END, END_BYTES, ZIP64_LOCATOR, ZIP64_LOCATOR_BYTES};
 
 /// Where the end record of an archive can be, counted from the end of the file.
 const SEARCHED: usize = 65_557;
@@ -18,8 +18,10 @@ pub(super) struct Tail {
 impl Tail {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        if self.bytes.len() > 3 * SEARCHED {
-            let old = self.bytes.len() - SEARCHED;
+        // The locator of ZIP64 is before the end record.
+        let kept = SEARCHED + ZIP64_LOCATOR_BYTES;
+        if self.bytes.len() > 3 * kept {
+            let old = self.bytes.len() - kept;
             self.bytes.drain(..old);
             self.before = self.before.saturating_add(u64::try_from(old).unwrap_or(u64::MAX));
         }
@@ -41,9 +43,14 @@ impl Tail {
         self.bytes.get(at..)
     }
 
-    /// Whether the end record leads to a directory, with offsets from the file's beginning or the archive's.
+    /// Whether the end record leads to a directory, with offsets from the file's beginning or the archive's. One after a
+    /// locator of ZIP64 needs no numbers: some readers take those of the ZIP64 record whatever the end record says.
     fn is_end_record(&self, at: usize) -> bool {
         let Some(record) = self.at(at).and_then(|rest| rest.get(..END_BYTES)) else { return false };
+        let locator = at.checked_sub(ZIP64_LOCATOR_BYTES).and_then(|at| self.at(at));
+        if locator.is_some_and(|rest| rest.starts_with(&ZIP64_LOCATOR)) {
+            return true;
+        }
         let small = |at: usize| {
             record.get(at..).and_then(<[u8]>::first_chunk).map(|f| u64::from(u16::from_le_bytes(*f)))
         };

@@ -2,7 +2,7 @@
 
 use bundle::{Code, media_type};
 
-use crate::build::{Zip, accepted};
+use crate::build::{End, Zip, accepted};
 use crate::hostile::{Row, all_are_refused, row};
 
 fn holding(content: impl AsRef<[u8]>) -> Vec<u8> {
@@ -62,7 +62,28 @@ fn trailers() -> Vec<Row> {
     let long = [vec![b'-'; 300_000], zip.clone()].concat();
     let comment = [long.clone(), vec![b'-'; 60_000]].concat();
     let many = (0..3000).fold(Zip::app(), |zip, number| zip.file(format!("{number}.txt"), "x")).bytes();
+    // The end record gives no numbers; those of the ZIP64 record before it count.
+    let zip64 = |record: bool, sentinels: bool| {
+        let directory = u64::try_from(zip.len() - 22).unwrap();
+        let mut end = End { entries: Some(0), size: Some(0), offset: Some(0), ..End::default() };
+        if sentinels {
+            end = End { entries: Some(u16::MAX), size: Some(u32::MAX), offset: Some(u32::MAX), ..end };
+        }
+        let locator = [&b"PK\x06\x07"[..], &[0; 4], &directory.to_le_bytes(), &[1, 0, 0, 0]].concat();
+        let record = if record { [&b"PK\x06\x06\x2c"[..], &[0; 51]].concat() } else { Vec::new() };
+        [
+            gif.clone(),
+            Zip::app().with(|zip| (zip.after_directory, zip.end) = ([record, locator].concat(), end)).bytes(),
+        ]
+        .concat()
+    };
+    let padded = [zip64(true, true), vec![b' '; 65_535]].concat();
     let bytes = [
+        ("a picture and a zip of ZIP64", zip64(true, true)),
+        ("a picture and a zip of ZIP64 whose end record says nothing", zip64(true, false)),
+        ("a picture and a zip of ZIP64 whose record is elsewhere", zip64(false, true)),
+        ("a picture and a zip of ZIP64 before 64 KiB", padded.clone()),
+        ("300 KB and a zip of ZIP64 before 64 KiB", [vec![b'-'; 300_000], padded].concat()),
         ("a picture and a zip", [gif.clone(), zip.clone()].concat()),
         ("a picture and a zip with adjusted offsets", adjusted),
         ("a zip after 300 KB", long),

@@ -128,6 +128,12 @@ fn ends() -> Vec<Row> {
                 zip.before_directory = b"PK\x06\x08\x00\x00\x00\x00".to_vec();
             }),
         ),
+        (
+            "a ZIP64 locator in a name and an extra field",
+            Zip::app()
+                .item(Item::stored(b"aPK", TEXT).both(|header| header.extra = extra(0x0706, &[0; 14])))
+                .bytes(),
+        ),
         ("an end record in an extra field", hidden(b"PK\x05\x06")),
         ("a ZIP64 end record in an extra field", hidden(b"PK\x06\x06")),
         ("a ZIP64 locator in an extra field", hidden(b"PK\x06\x07")),
