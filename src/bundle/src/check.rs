@@ -17,7 +17,7 @@ use crate::kinds::{extension, media_type};
 use crate::limits::Limits;
 use crate::markup::Notes;
 use crate::names::{MANIFEST, Names};
-use crate::policy::{Document, policy};
+use crate::policy::{Document, MAX_BYTES, fits, policy};
 
 /// How long a check may take by default.
 pub const TIME: Duration = Duration::from_secs(10);
@@ -106,9 +106,18 @@ impl<R: Read + Seek> Stages<'_, R> {
         let frame_ancestors = frame_ancestors.unwrap_or_default();
         for file in &mut files {
             if let Some(hashes) = hashes.remove(&file.path) {
-                file.policy = Some(policy(&Document { hashes: &hashes, frame_ancestors, wasm }));
+                let policy = policy(&Document { hashes: &hashes, frame_ancestors, wasm });
+                if !fits(&policy) {
+                    let detail =
+                        format!("The policy has {} bytes; at most {MAX_BYTES} are allowed.", policy.len());
+                    findings.file(Code::CspTooLarge, file.path.as_bytes(), detail);
+                }
+                file.policy = Some(policy);
                 file.script_hashes = hashes;
             }
+        }
+        if !findings.is_empty() {
+            return Ok(Err(findings));
         }
         Ok(Ok(Accepted {
             files,

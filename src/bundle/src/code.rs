@@ -135,8 +135,8 @@ codes! {
         "An SVG or XML file has a script, an entity or a style sheet instruction.",
         "Remove it from the file; optimizers of SVG files do so.";
     CspTooLarge, "csp_too_large",
-        "A document has too many inline scripts for its policy.",
-        "Move inline scripts to files.";
+        "The policy of a document is too long.",
+        "Move inline scripts to files, and name fewer frame ancestors.";
     ManifestInvalid, "manifest_invalid",
         "The manifest `service.app.json` does not follow its rules.",
         "Correct the member that the finding names.";

@@ -5,6 +5,15 @@ use std::fmt::Write as _;
 /// The policy of everything that is not HTML.
 pub const FILE_POLICY: &str = "default-src 'none'; sandbox; worker-src 'none'; frame-ancestors 'none'";
 
+/// Most bytes of a policy with what belongs to it over HTTPS: proxies refuse longer headers.
+pub(crate) const MAX_BYTES: usize = 8 * 1024;
+const OVER_HTTPS: &str = "; upgrade-insecure-requests";
+
+/// Whether a policy fits into a header.
+pub(crate) fn fits(policy: &str) -> bool {
+    policy.len() + OVER_HTTPS.len() <= MAX_BYTES
+}
+
 /// What the policy of an HTML document depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Document<'a> {

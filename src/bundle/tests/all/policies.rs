@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bundle::{File, policy};
+use bundle::{Code, File, policy};
 
-use crate::build::{Zip, accepted};
+use crate::build::{Zip, accepted, refused};
 
 fn hash(script: &str) -> String {
     STANDARD.encode(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()))
@@ -115,4 +115,31 @@ fn a_hundred_scripts_fit_into_a_policy() {
     let file = index(page);
     assert_eq!(file.script_hashes.len(), 100);
     assert!(file.policy.unwrap().len() < 8 * 1024);
+}
+
+#[test]
+fn a_policy_above_8_kib_is_refused() {
+    let page: String = (0..100).map(|number| format!("<script>{number}</script>")).collect();
+    let long = ["a".repeat(54), "b".repeat(54), "c".repeat(54), "d".repeat(54)].join(".");
+    let with = |last: &str| {
+        let origins: Vec<String> = (0..9)
+            .map(|number| format!("\"https://{number}.{long}\""))
+            .chain([format!("\"https://{last}\"")])
+            .collect();
+        let manifest = format!(
+            r#"{{"schema_version": 1, "bindings": {{}}, "csp": {{"frame_ancestors": [{}]}}}}"#,
+            origins.join(",")
+        );
+        Zip::default().file("index.html", &page).file("service.app.json", manifest).bytes()
+    };
+    let secure = "; upgrade-insecure-requests".len();
+    let policy = accepted(&with("a")).files.remove(0).policy.unwrap();
+    // A host of labels.
+    let host =
+        |length: usize| (0..length).map(|at| if at % 60 == 30 { '.' } else { 'a' }).collect::<String>();
+    let room = 8 * 1024 - policy.len() - secure;
+    assert_eq!(accepted(&with(&host(1 + room))).files[0].policy.as_ref().unwrap().len() + secure, 8 * 1024);
+    let findings = refused(&with(&host(2 + room)));
+    assert_eq!((findings.len(), findings[0].code), (1, Code::CspTooLarge));
+    assert_eq!(findings[0].path.as_deref(), Some("index.html"));
 }
