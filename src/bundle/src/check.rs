@@ -92,7 +92,7 @@ impl<R: Read + Seek> Stages<'_, R> {
         if !findings.is_empty() {
             return Ok(Err(findings));
         }
-        let manifest = documents::manifest(archive, &files, &mut findings)?;
+        let manifest = documents::manifest(archive, &files, &deadline, &mut findings)?;
         if !findings.is_empty() {
             return Ok(Err(findings));
         }

@@ -40,13 +40,15 @@ pub(crate) fn read(
 pub(crate) fn manifest(
     archive: &mut (impl std::io::Read + Seek),
     files: &[File],
+    deadline: &Deadline<'_>,
     findings: &mut Findings,
 ) -> Result<Option<Manifest>, Stop> {
+    deadline.check()?;
     let Some(file) = files.iter().find(|file| file.path == MANIFEST) else { return Ok(None) };
     if !manifest::is_readable(file.size, findings) {
         return Ok(None);
     }
     let mut bytes = Vec::new();
     file.open(archive)?.read_to_end(&mut bytes)?;
-    Ok(manifest::read(&bytes, findings))
+    manifest::read(&bytes, deadline, findings)
 }

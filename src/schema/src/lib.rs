@@ -1,6 +1,6 @@
-//! JSON Schemas of strangers: compiled and applied within limits.
+//! JSON Schemas from graphs, models and apps: compiled and applied within limits.
 //!
-//! A schema comes from a graph, a model or the manifest of an app. References are local, patterns are of the linear kind, and
+//! Who writes such a schema is not trusted. References are local, patterns are of the linear kind, and
 //! checking a value ends after a number of references.
 
 mod walk;
@@ -12,8 +12,8 @@ use jsonschema::{Keyword, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 use wire::FieldError;
 
-pub use walk::Bounds;
-use walk::{NAMED, REFERENCES, VALUES, circle};
+pub use walk::{Bounds, patterns};
+use walk::{NAMED, REFERENCES, VALUES, circles};
 
 /// Most problems that one value is answered with.
 const MOST_PROBLEMS: usize = 50;
@@ -39,7 +39,7 @@ impl Schema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why it is not a valid schema.
     pub fn read(schema: &Value) -> Result<Self, String> {
         Self::build(schema, None)
     }
@@ -57,9 +57,7 @@ impl Schema {
         if !schema.is_object() && !schema.is_boolean() {
             return Err("it must be an object".to_owned());
         }
-        if let Some(reference) = circle(schema) {
-            return Err(format!("'{reference}' leads to itself"));
-        }
+        circles(schema)?;
         // Patterns of the linear kind.
         let patterns = match pattern_bytes {
             Some(limit) => PatternOptions::regex().size_limit(limit),
@@ -100,7 +98,7 @@ thread_local! {
     static LEFT: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What ends a check that makes too many steps: the validator has no other way out.
+/// The panic that ends a check with too many steps: the validator offers no other way to end it.
 struct TooLong;
 
 struct Step;
@@ -149,7 +147,7 @@ fn counted(schema: &Value) -> Value {
     let taken = REFERENCES.into_iter().filter(|keyword| members.get(*keyword).is_some_and(Value::is_string));
     let references: Map<String, Value> = taken.filter_map(|keyword| counting.remove_entry(keyword)).collect();
     if !references.is_empty() {
-        // Behind what stands there: references may name its places.
+        // At the end of the list: references may name its other entries by their numbers.
         let all = counting.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(all) = all {
             all.extend([json!({STEP: true}), Value::Object(references)]);
@@ -179,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn checking_a_value_comes_to_an_end() {
+    fn checking_a_value_ends_after_a_number_of_references() {
         // Each level of the value is checked twice as often as the one above it.
         let again = json!({"properties": {"c": {"$ref": "#"}}, "required": ["c"]});
         for how in ["anyOf", "allOf"] {
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_stands_alone_has_bounds() {
+    fn a_schema_of_a_manifest_has_bounds() {
         let bounds = Bounds { patterns: 2, pattern_bytes: 1 << 16 };
         let read = |schema: Value| Schema::read_within(&schema, &bounds).map(drop);
         let pattern = json!({"pattern": "^[a-z]+$"});
@@ -257,7 +255,71 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_are_none_are_refused() {
+    fn a_reference_leads_to_a_place_that_was_checked_as_a_schema() {
+        let bounds = Bounds { patterns: 2, pattern_bytes: 1 << 16 };
+        let read = |schema: Value| Schema::read_within(&schema, &bounds).map(drop);
+        let hidden = json!({"allOf": [{"pattern": "a"}, {"pattern": "b"}, {"pattern": "c"}]});
+        for (place, reference) in [
+            (json!({"const": hidden}), "#/const"),
+            (json!({"const": {"a": hidden}}), "#/const/a"),
+            (json!({"enum": [hidden]}), "#/enum/0"),
+            (json!({"default": hidden}), "#/default"),
+            (json!({"examples": [1, hidden]}), "#/examples/1"),
+            (json!({"x": {"const": hidden}}), "#/x/const"),
+            (json!({"properties": {"allOf": {"const": hidden}}}), "#/properties/allOf/const"),
+            // Members are names here and would be keywords there.
+            (json!({"properties": {"pattern": {"type": "string"}}}), "#/properties"),
+            (json!({"$defs": {"a": true}}), "#/$defs/b"),
+            (json!({"$defs": {"a": {"$anchor": "a"}}}), "#a"),
+            (json!({"const": hidden}), "#/%63onst"),
+        ] {
+            let mut schema = place;
+            schema["items"] = json!({"$ref": reference});
+            assert!(read(schema.clone()).is_err(), "{schema}");
+        }
+        for (place, reference) in [
+            (json!({"x": {"type": "string"}}), "#/x"),
+            (json!({"$defs": {"const": {"type": "string"}}}), "#/$defs/const"),
+            (json!({"allOf": [true, {"type": "array"}]}), "#/allOf/1"),
+            (json!({"$defs": {"a/b~c": {"type": "string"}}}), "#/$defs/a~1b~0c"),
+            (json!({"$id": "https://example.com/a", "$schema": "https://json-schema.org/draft/2020-12/schema"}), "#"),
+        ] {
+            let mut schema = place;
+            schema["items"] = json!({"$ref": reference});
+            assert_eq!(read(schema.clone()), Ok(()), "{schema}");
+        }
+        for inner in [json!({"$id": "a"}), json!({"$schema": "http://json-schema.org/draft-04/schema#"})] {
+            assert!(read(json!({"items": inner})).is_err(), "{inner}");
+        }
+        let old = json!({"$schema": "http://json-schema.org/draft-04/schema#", "items": {"id": "a"}});
+        assert!(read(old).is_err());
+        assert_eq!(read(json!({"x": {"id": "a"}, "properties": {"$id": {"type": "string"}}})), Ok(()));
+    }
+
+    #[test]
+    fn a_chain_of_references_has_a_length() {
+        let chain = |length: usize| {
+            let level = |number: usize| {
+                let next = json!({"$ref": format!("#/$defs/{:04}", number + 1)});
+                (format!("{number:04}"), if number + 1 < length { next } else { json!({"type": "string"}) })
+            };
+            let levels: Map<String, Value> = (0..length).map(level).collect();
+            json!({"$defs": levels, "properties": {"a": {"$ref": "#/$defs/0000"}}})
+        };
+        let schema = Schema::read(&chain(128)).unwrap();
+        assert_eq!(schema.problems(&json!({"a": 1}), "").len(), 1);
+        for length in [129, 10_000] {
+            let why = Schema::read(&chain(length)).map(drop).unwrap_err();
+            assert!(why.contains("128 references"), "{why}");
+        }
+        // The last one first.
+        let mut turned = chain(129);
+        turned["allOf"] = (0..129).rev().map(|number| json!({"items": {"$ref": format!("#/$defs/{number:04}")}})).collect();
+        assert!(Schema::read(&turned).is_err());
+    }
+
+    #[test]
+    fn invalid_schemas_are_refused() {
         for bad in [
             json!(3),
             json!({"type": "strnig"}),

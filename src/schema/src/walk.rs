@@ -1,6 +1,6 @@
 //! Walks through schemas before they are compiled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -11,10 +11,15 @@ const SAME_VALUE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "
 /// Keywords whose members are named schemas.
 pub(crate) const NAMED: [&str; 6] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
-/// Keywords whose values are no schemas.
+/// Keywords whose values are not schemas.
 pub(crate) const VALUES: [&str; 4] = ["const", "enum", "default", "examples"];
 
-/// How much a schema of a stranger may take.
+/// Keywords that change what references and other keywords mean.
+const BASES: [&str; 2] = ["$id", "$schema"];
+/// Most references that follow each other at the same value: checking one takes stack.
+const MAX_CHAIN: usize = 128;
+
+/// Limits of a schema from a publisher.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Number of patterns.
@@ -25,18 +30,24 @@ pub struct Bounds {
 
 impl Bounds {
     pub(crate) fn check(&self, schema: &Value) -> Result<(), String> {
-        let mut foreign = None;
-        let mut patterns = 0_usize;
-        each(schema, &mut |members| {
-            let mut references = REFERENCES.iter().filter_map(|keyword| members.get(*keyword)?.as_str());
-            foreign =
-                foreign.take().or_else(|| references.find(|to| !to.starts_with('#')).map(str::to_owned));
-            patterns += usize::from(members.get("pattern").is_some_and(Value::is_string));
-            patterns += members.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);
+        let mut places = BTreeSet::new();
+        each(schema, true, &mut |schema, _| {
+            places.insert(std::ptr::from_ref(schema));
         });
-        if let Some(reference) = foreign {
-            return Err(format!("'{reference}' is not a local reference; begin it with '#'"));
+        let dialect = schema.get("$schema").and_then(Value::as_str);
+        let is_old = dialect.is_some_and(|dialect| dialect.contains("draft-04"));
+        let mut wrong = None;
+        each(schema, true, &mut |value, is_root| {
+            if wrong.is_none() {
+                wrong = value.as_object().and_then(|members| {
+                    moved(members, is_root, is_old).or_else(|| misled(members, schema, &places))
+                });
+            }
+        });
+        if let Some(wrong) = wrong {
+            return Err(wrong);
         }
+        let patterns = patterns(schema);
         if patterns > self.patterns {
             return Err(format!("it has {patterns} patterns; at most {} are allowed", self.patterns));
         }
@@ -44,19 +55,56 @@ impl Bounds {
     }
 }
 
-/// Visits every schema in a schema.
-fn each<'a>(schema: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
+/// The number of patterns in a schema.
+#[must_use]
+pub fn patterns(schema: &Value) -> usize {
+    let mut patterns = 0_usize;
+    each(schema, true, &mut |schema, _| {
+        let Some(members) = schema.as_object() else { return };
+        patterns += usize::from(members.get("pattern").is_some_and(Value::is_string));
+        patterns += members.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);
+    });
+    patterns
+}
+
+/// A keyword after which references and keywords mean something else than in the whole schema.
+/// Draft 4 has `id` for `$id`.
+fn moved(members: &Map<String, Value>, is_root: bool, is_old: bool) -> Option<String> {
+    let mut keywords = BASES.into_iter().chain(is_old.then_some("id"));
+    let moving = keywords.find(|keyword| members.get(*keyword).is_some_and(Value::is_string))?;
+    (!is_root).then(|| format!("'{moving}' is allowed only at the root"))
+}
+
+/// A reference that does not lead to a place that [`each`] visits.
+fn misled(members: &Map<String, Value>, root: &Value, places: &BTreeSet<*const Value>) -> Option<String> {
+    let references = REFERENCES.iter().filter_map(|keyword| members.get(*keyword)?.as_str());
+    references.into_iter().find_map(|reference| {
+        let Some(pointer) = reference.strip_prefix('#') else {
+            return Some(format!("'{reference}' is not a local reference; begin it with '#'"));
+        };
+        // Names and percent escapes would need the same reading as the validator's.
+        if !pointer.is_empty() && !pointer.starts_with('/') || pointer.contains('%') {
+            return Some(format!("'{reference}' is not a JSON pointer; write '#/$defs/name'"));
+        }
+        let target = root.pointer(pointer).map(std::ptr::from_ref);
+        let leads = target.is_some_and(|target| places.contains(&target));
+        (!leads).then(|| format!("'{reference}' does not lead to a schema"))
+    })
+}
+
+/// Visits every place in a schema at which a schema can be, with whether it is the root.
+fn each<'a>(schema: &'a Value, is_root: bool, visit: &mut impl FnMut(&'a Value, bool)) {
+    visit(schema, is_root);
     match schema {
-        Value::Array(items) => items.iter().for_each(|item| each(item, visit)),
+        Value::Array(items) => items.iter().for_each(|item| each(item, false, visit)),
         Value::Object(members) => {
-            visit(members);
             for (keyword, value) in members.iter().filter(|(keyword, _)| !VALUES.contains(&keyword.as_str()))
             {
                 match value {
                     Value::Object(named) if NAMED.contains(&keyword.as_str()) => {
-                        named.values().for_each(|schema| each(schema, visit));
+                        named.values().for_each(|schema| each(schema, false, visit));
                     }
-                    other => each(other, visit),
+                    other => each(other, false, visit),
                 }
             }
         }
@@ -64,35 +112,37 @@ fn each<'a>(schema: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
     }
 }
 
-/// A reference that leads back to itself without going down into the value: checking it would never end.
-pub(crate) fn circle(schema: &Value) -> Option<String> {
-    Circles { root: schema, path: Vec::new(), clear: BTreeSet::new() }.every(schema)
+/// Checks that no reference leads back to itself without going down into the value, and that not too many follow each other:
+/// checking a value would never end, or take too much stack.
+pub(crate) fn circles(schema: &Value) -> Result<(), String> {
+    Circles { root: schema, path: Vec::new(), clear: BTreeMap::new() }.every(schema)
 }
 
 struct Circles<'a> {
     root: &'a Value,
     /// References that are followed.
     path: Vec<&'a str>,
-    /// References that lead to no circle.
-    clear: BTreeSet<&'a str>,
+    /// References that lead to no circle, with the length of their longest chain.
+    clear: BTreeMap<&'a str, usize>,
 }
 
 impl<'a> Circles<'a> {
-    fn every(&mut self, value: &'a Value) -> Option<String> {
-        let inner: Vec<&Value> = match value {
-            Value::Object(members) => members.values().collect(),
-            Value::Array(list) => list.iter().collect(),
-            _ => return None,
-        };
-        self.same_value(value).or_else(|| inner.into_iter().find_map(|inner| self.every(inner)))
+    fn every(&mut self, value: &'a Value) -> Result<(), String> {
+        self.same_value(value)?;
+        match value {
+            Value::Object(members) => members.values().try_for_each(|inner| self.every(inner)),
+            Value::Array(list) => list.iter().try_for_each(|inner| self.every(inner)),
+            _ => Ok(()),
+        }
     }
 
-    fn same_value(&mut self, schema: &'a Value) -> Option<String> {
-        let members = schema.as_object()?;
+    /// Returns the length of the longest chain of references that begins here.
+    fn same_value(&mut self, schema: &'a Value) -> Result<usize, String> {
+        let Some(members) = schema.as_object() else { return Ok(0) };
+        let mut longest = 0;
         for keyword in REFERENCES {
-            let reference = members.get(keyword).and_then(Value::as_str);
-            if let Some(found) = reference.and_then(|reference| self.reference(reference)) {
-                return Some(found);
+            if let Some(reference) = members.get(keyword).and_then(Value::as_str) {
+                longest = longest.max(self.reference(reference)?);
             }
         }
         for (keyword, inner) in members.iter().filter(|(keyword, _)| SAME_VALUE.contains(&keyword.as_str())) {
@@ -101,26 +151,30 @@ impl<'a> Circles<'a> {
                 Value::Object(map) if keyword == "dependentSchemas" => map.values().collect(),
                 other => vec![other],
             };
-            if let Some(found) = inner.into_iter().find_map(|schema| self.same_value(schema)) {
-                return Some(found);
+            for schema in inner {
+                longest = longest.max(self.same_value(schema)?);
             }
         }
-        None
+        Ok(longest)
     }
 
-    fn reference(&mut self, reference: &'a str) -> Option<String> {
-        let pointer = reference.strip_prefix('#')?;
+    fn reference(&mut self, reference: &'a str) -> Result<usize, String> {
+        let Some(pointer) = reference.strip_prefix('#') else { return Ok(0) };
         if self.path.contains(&reference) {
-            return Some(reference.to_owned());
+            return Err(format!("'{reference}' leads to itself"));
         }
-        if self.clear.contains(reference) {
-            return None;
+        let mut length = self.clear.get(reference).copied().unwrap_or_default();
+        if length == 0 {
+            let Some(target) = self.root.pointer(pointer) else { return Ok(0) };
+            self.path.push(reference);
+            // The path is bounded before the target is visited: the visit takes stack, too.
+            length = if self.path.len() > MAX_CHAIN { MAX_CHAIN + 1 } else { 1 + self.same_value(target)? };
+            self.path.pop();
         }
-        let target = self.root.pointer(pointer)?;
-        self.path.push(reference);
-        let found = self.same_value(target);
-        self.path.pop();
-        self.clear.insert(reference);
-        found
+        if self.path.len() + length > MAX_CHAIN {
+            return Err(format!("'{reference}' is in a chain of more than {MAX_CHAIN} references"));
+        }
+        self.clear.insert(reference, length);
+        Ok(length)
     }
 }

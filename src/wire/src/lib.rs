@@ -47,7 +47,7 @@ pub use error_code::ErrorCode;
 pub use feedback::*;
 pub use health::*;
 pub use index::*;
-pub use locate::line_of;
+pub use locate::{Lines, line_of};
 pub use near::*;
 pub use node::*;
 pub use rollout::*;

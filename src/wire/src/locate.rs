@@ -1,107 +1,147 @@
 //! In which line of a JSON text the place is that a pointer (RFC 6901) names.
 
+use std::collections::HashMap;
+
 /// The line, from 1, of the place or of the nearest one around it that is there. The text has to be JSON.
 #[must_use]
 pub fn line_of(text: &str, pointer: &str) -> usize {
-    let part = |part: &str| part.replace("~1", "/").replace("~0", "~");
-    let path: Vec<String> = pointer.split('/').skip(1).map(part).collect();
-    let mut scan = Scan { text: text.as_bytes(), at: 0 };
-    let at = scan.find(&path).unwrap_or_default();
-    let before = text.as_bytes().get(..at).unwrap_or_default();
-    before.iter().filter(|byte| **byte == b'\n').count().saturating_add(1)
+    Lines::read(text).of(pointer)
+}
+
+/// The lines of all places of a JSON text: it is read once, whatever the number of places that are asked for.
+#[derive(Debug)]
+pub struct Lines(Vec<Place>);
+
+#[derive(Debug)]
+struct Place {
+    /// Where its name is, or it itself if it has none.
+    line: usize,
+    /// Where its value is.
+    value: usize,
+    inner: Inner,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Nothing,
+    Members(HashMap<String, usize>),
+    Entries(Vec<usize>),
+}
+
+impl Lines {
+    /// Reads a text, which has to be JSON.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        let mut scan = Scan { text: text.as_bytes(), at: 0, line: 1, counted: 0 };
+        let mut lines = Self(Vec::new());
+        let mut open: Vec<usize> = Vec::new();
+        let mut named = None;
+        while let Some(byte) = scan.peek() {
+            if byte.is_ascii_whitespace() || matches!(byte, b',' | b':') {
+                scan.at += 1;
+                continue;
+            }
+            if matches!(byte, b'}' | b']') {
+                scan.at += 1;
+                open.pop();
+                continue;
+            }
+            let (line, start) = (scan.line(), scan.at);
+            scan.skip(byte);
+            let parent = open.last().and_then(|parent| lines.0.get(*parent));
+            if byte == b'"' && named.is_none() && parent.is_some_and(|parent| parent.inner.is_object()) {
+                let name = scan.text.get(start..scan.at);
+                let name = name.and_then(|name| serde_json::from_slice(name).ok()).unwrap_or_default();
+                named = Some(lines.add(open.last(), Some(name), line));
+                continue;
+            }
+            let place = named.take().unwrap_or_else(|| lines.add(open.last(), None, line));
+            if let Some(found) = lines.0.get_mut(place) {
+                found.value = line;
+                found.inner = match byte {
+                    b'{' => Inner::Members(HashMap::new()),
+                    b'[' => Inner::Entries(Vec::new()),
+                    _ => Inner::Nothing,
+                };
+            }
+            if matches!(byte, b'{' | b'[') {
+                open.push(place);
+            }
+        }
+        lines
+    }
+
+    /// The line, from 1, of the place or of the nearest one around it that is there.
+    #[must_use]
+    pub fn of(&self, pointer: &str) -> usize {
+        let Some(mut place) = self.0.first() else { return 1 };
+        for part in pointer.split('/').skip(1) {
+            let next = match &place.inner {
+                Inner::Nothing => None,
+                Inner::Members(members) => members.get(&part.replace("~1", "/").replace("~0", "~")),
+                Inner::Entries(entries) => part.parse::<usize>().ok().and_then(|index| entries.get(index)),
+            };
+            let Some(next) = next.and_then(|next| self.0.get(*next)) else { return place.value };
+            place = next;
+        }
+        place.line
+    }
+
+    fn add(&mut self, parent: Option<&usize>, name: Option<String>, line: usize) -> usize {
+        let place = self.0.len();
+        self.0.push(Place { line, value: line, inner: Inner::Nothing });
+        match (parent.and_then(|parent| self.0.get_mut(*parent)).map(|parent| &mut parent.inner), name) {
+            (Some(Inner::Members(members)), Some(name)) => {
+                members.entry(name).or_insert(place);
+            }
+            (Some(Inner::Entries(entries)), None) => entries.push(place),
+            _ => {}
+        }
+        place
+    }
+}
+
+impl Inner {
+    const fn is_object(&self) -> bool {
+        matches!(self, Self::Members(_))
+    }
 }
 
 struct Scan<'a> {
     text: &'a [u8],
     at: usize,
+    line: usize,
+    /// Up to where lines were counted.
+    counted: usize,
 }
 
 impl Scan<'_> {
-    /// Where the value is that `path` leads to from the value that comes next.
-    fn find(&mut self, path: &[String]) -> Option<usize> {
-        self.blanks();
-        let start = self.at;
-        let Some((first, rest)) = path.split_first() else { return Some(start) };
-        let found = match self.peek()? {
-            b'{' => self.member(first, rest),
-            b'[' => first.parse().ok().and_then(|index| self.entry(index, rest)),
-            _ => None,
-        };
-        found.or(Some(start))
+    fn line(&mut self) -> usize {
+        let passed = self.text.get(self.counted..self.at).unwrap_or_default();
+        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.counted = self.at;
+        self.line
     }
 
-    fn member(&mut self, name: &str, rest: &[String]) -> Option<usize> {
+    /// Skips the string, the number or the word that begins here, or the bracket.
+    fn skip(&mut self, first: u8) {
         self.at += 1;
-        loop {
-            self.blanks();
-            let key = self.at;
-            if self.peek()? != b'"' {
-                return None;
+        match first {
+            b'"' => {
+                while let Some(byte) = self.peek() {
+                    self.at += if byte == b'\\' { 2 } else { 1 };
+                    if byte == b'"' {
+                        return;
+                    }
+                }
             }
-            self.skip();
-            let found = serde_json::from_slice::<String>(self.text.get(key..self.at)?).ok()?;
-            self.until(b':')?;
-            if found == name {
-                return if rest.is_empty() { Some(key) } else { self.find(rest) };
-            }
-            self.skip();
-            self.until(b',')?;
-        }
-    }
-
-    fn entry(&mut self, index: usize, rest: &[String]) -> Option<usize> {
-        self.at += 1;
-        for _ in 0..index {
-            self.skip();
-            self.until(b',')?;
-        }
-        self.blanks();
-        if self.peek()? == b']' { None } else { self.find(rest) }
-    }
-
-    /// Goes behind the value that comes next.
-    fn skip(&mut self) {
-        self.blanks();
-        let mut depth = 0_usize;
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'"' => self.string(),
-                b'{' | b'[' => {
-                    depth += 1;
+            b'{' | b'[' => {}
+            _ => {
+                let ends = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b':' | b'}' | b']');
+                while self.peek().is_some_and(|byte| !ends(byte)) {
                     self.at += 1;
                 }
-                b'}' | b']' | b',' | b':' if depth == 0 => return,
-                b'}' | b']' => {
-                    depth -= 1;
-                    self.at += 1;
-                }
-                _ => self.at += 1,
             }
-            if depth == 0 && matches!(byte, b'"' | b'}' | b']') {
-                return;
-            }
-        }
-    }
-
-    fn string(&mut self) {
-        self.at += 1;
-        while let Some(byte) = self.peek() {
-            self.at += if byte == b'\\' { 2 } else { 1 };
-            if byte == b'"' {
-                return;
-            }
-        }
-    }
-
-    /// Goes behind this sign, which has to come next.
-    fn until(&mut self, sign: u8) -> Option<()> {
-        self.blanks();
-        (self.peek()? == sign).then(|| self.at += 1)
-    }
-
-    fn blanks(&mut self) {
-        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
-            self.at += 1;
         }
     }
 
@@ -156,5 +196,8 @@ mod tests {
         }
         assert_eq!(line_of("", "/a"), 1);
         assert_eq!(line_of("\n\n[", "/0"), 3);
+        assert_eq!(line_of("{\"a\":\n{\"a\": 1}}", "/a"), 1);
+        assert_eq!(line_of("{\"a\":\n{\"a\": 1}}", "/a/b"), 2);
+        assert_eq!(line_of("{\"a\":\n1,\n\"a\": 2}", "/a"), 1);
     }
 }

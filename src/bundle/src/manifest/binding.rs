@@ -9,6 +9,8 @@ use crate::code::Code;
 /// Most bytes of a schema.
 const SCHEMA_BYTES: usize = 64 * 1024;
 const BOUNDS: Bounds = Bounds { patterns: 32, pattern_bytes: 2 * 1024 * 1024 };
+/// Most patterns of all schemas together: compiling one takes up to some milliseconds.
+const MAX_PATTERNS: usize = 256;
 /// Most fields of a run's output.
 const MAX_FIELDS: usize = 100;
 const FIELD_CHARS: usize = 128;
@@ -125,6 +127,12 @@ pub(super) fn schema(
     let bytes = value.to_string().len();
     if bytes > SCHEMA_BYTES {
         let detail = format!("has {bytes} bytes; at most {SCHEMA_BYTES} are allowed.");
+        reader.wrong(Code::SchemaInvalid, &pointer, detail);
+        return None;
+    }
+    reader.patterns = reader.patterns.saturating_add(schema::patterns(value));
+    if reader.patterns > MAX_PATTERNS {
+        let detail = format!("brings the manifest to more than {MAX_PATTERNS} patterns.");
         reader.wrong(Code::SchemaInvalid, &pointer, detail);
         return None;
     }

@@ -13,6 +13,8 @@ pub use binding::{AccessMode, Binding, BindingLimits};
 pub use collection::{Collection, CollectionKind, Verb};
 
 use crate::code::Code;
+use crate::deadline::Deadline;
+use crate::error::Stop;
 use crate::finding::Findings;
 use crate::names::MANIFEST;
 use reader::{Reader, below};
@@ -47,10 +49,14 @@ pub(crate) fn is_readable(size: u64, findings: &mut Findings) -> bool {
 }
 
 /// Reads a manifest. Returns `None` if it has findings.
-pub(crate) fn read(bytes: &[u8], findings: &mut Findings) -> Option<Manifest> {
+pub(crate) fn read(
+    bytes: &[u8],
+    deadline: &Deadline<'_>,
+    findings: &mut Findings,
+) -> Result<Option<Manifest>, Stop> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         findings.line(Code::NotUtf8, MANIFEST, None, "The manifest has bytes that are not UTF-8.");
-        return None;
+        return Ok(None);
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let value = match json::parse(text) {
@@ -59,12 +65,14 @@ pub(crate) fn read(bytes: &[u8], findings: &mut Findings) -> Option<Manifest> {
             let line = u32::try_from(wrong.line).ok();
             let detail = crate::finding::printable(wrong.detail.as_bytes());
             findings.line(Code::ManifestInvalid, MANIFEST, line, detail);
-            return None;
+            return Ok(None);
         }
     };
-    let mut reader = Reader { text, findings };
-    let manifest = root(&value, &mut reader)?;
-    reader.findings.is_empty().then_some(manifest)
+    let mut reader = Reader::new(text, deadline, findings);
+    let manifest = root(&value, &mut reader);
+    // After the deadline, members were left out.
+    deadline.check()?;
+    Ok(manifest.filter(|_| reader.findings.is_empty()))
 }
 
 fn root(value: &Value, reader: &mut Reader<'_>) -> Option<Manifest> {
@@ -94,13 +102,18 @@ fn named<T>(
     let Some(members) = reader.map(value, pointer) else { return BTreeMap::new() };
     if members.len() > most {
         reader.invalid(pointer, format!("has more than {most} members."));
+        return BTreeMap::new();
     }
     let mut named = BTreeMap::new();
     for (name, value) in members {
+        if reader.deadline.has_passed() {
+            break;
+        }
         let place = below(pointer, name);
         if !is_name(name) {
             let detail = "must have a name of 1 to 64 lowercase letters, digits, hyphens and underscores.";
             reader.invalid(&place, detail);
+            continue;
         }
         if let Some(value) = read(value, &place, reader) {
             named.insert(name.clone(), value);

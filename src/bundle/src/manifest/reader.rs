@@ -1,22 +1,33 @@
 //! Reads members of the manifest; what is wrong becomes a finding at its line.
 
 use serde_json::{Map, Value};
-use wire::line_of;
+use wire::Lines;
 
 use crate::code::Code;
+use crate::deadline::Deadline;
 use crate::finding::{Findings, printable};
 use crate::names::MANIFEST;
 
 /// The manifest's text, and what is wrong with it.
 pub(super) struct Reader<'a> {
-    pub(super) text: &'a str,
+    text: &'a str,
+    /// Read at the first finding.
+    lines: Option<Lines>,
+    pub(super) deadline: &'a Deadline<'a>,
     pub(super) findings: &'a mut Findings,
+    /// Patterns of the schemas so far.
+    pub(super) patterns: usize,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a str, deadline: &'a Deadline<'a>, findings: &'a mut Findings) -> Self {
+        Self { text, lines: None, deadline, findings, patterns: 0 }
+    }
+
     /// Notes what is wrong at a place.
     pub(super) fn wrong(&mut self, code: Code, pointer: &str, detail: impl AsRef<str>) {
-        let line = u32::try_from(line_of(self.text, pointer)).ok();
+        let line = self.lines.get_or_insert_with(|| Lines::read(self.text)).of(pointer);
+        let line = u32::try_from(line).ok();
         let place = if pointer.is_empty() { String::new() } else { format!("`{pointer}` ") };
         let detail = printable(format!("{place}{}", detail.as_ref()).as_bytes());
         self.findings.line(code, MANIFEST, line, detail);
@@ -97,6 +108,7 @@ impl Reader<'_> {
         }
         if list.len() > most {
             self.invalid(pointer, format!("has more than {most} entries."));
+            return Vec::new();
         }
         list
     }

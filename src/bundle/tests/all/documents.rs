@@ -139,8 +139,14 @@ impl kernel::Clock for Ticking {
     }
 }
 
-fn ticking(bytes: &[u8], seconds: u64) -> Result<bundle::Verdict, bundle::CheckError> {
-    let time = std::time::Duration::from_secs(seconds);
+pub(crate) fn ticking(bytes: &[u8], seconds: u64) -> Result<bundle::Verdict, bundle::CheckError> {
+    ticking_for(bytes, std::time::Duration::from_secs(seconds))
+}
+
+pub(crate) fn ticking_for(
+    bytes: &[u8],
+    time: std::time::Duration,
+) -> Result<bundle::Verdict, bundle::CheckError> {
     bundle::check(&mut std::io::Cursor::new(bytes), &bundle::Limits::DEFAULT, &Ticking(0.into()), time)
 }
 

@@ -4,6 +4,7 @@ use bundle::{AccessMode, BindingLimits, Code, CollectionKind, Verb};
 use serde_json::{Value, json};
 
 use crate::build::{Zip, accepted, refused};
+use crate::documents::{ticking, ticking_for};
 use crate::hostile::{Row, all_are_refused, row};
 
 fn with(manifest: impl AsRef<[u8]>) -> Vec<u8> {
@@ -194,6 +195,8 @@ fn schemas() -> Vec<Value> {
         json!({"pattern": "(a)\\1"}),
         json!({"pattern": "\\p{L}{5000}"}),
         json!({"allOf": patterns}),
+        json!({"const": {"allOf": patterns}, "items": {"$ref": "#/const"}}),
+        json!({"items": {"$id": "https://example.com/a", "$ref": "#"}}),
         large,
     ]
 }
@@ -201,6 +204,58 @@ fn schemas() -> Vec<Value> {
 #[test]
 fn manifests_that_break_a_rule_are_refused() {
     all_are_refused(&rows());
+}
+
+/// A manifest with `count` bindings, each with a schema of 32 different patterns.
+fn with_patterns(count: usize) -> Vec<u8> {
+    let binding = |number: usize| {
+        let patterns: Vec<Value> =
+            (0..32).map(|pattern| json!({"pattern": format!("^{number}-{pattern}$")})).collect();
+        let binding = json!({"workflow": "a", "version": 1, "access_mode": "anonymous",
+            "input_schema": {"allOf": patterns}});
+        (format!("{number:03}"), binding)
+    };
+    let bindings: serde_json::Map<_, _> = (0..count).map(binding).collect();
+    with(json!({"schema_version": 1, "bindings": bindings}).to_string())
+}
+
+#[test]
+fn the_patterns_of_all_schemas_have_a_limit() {
+    accepted(&with_patterns(8));
+    let findings = refused(&with_patterns(10));
+    let found: Vec<_> = findings.iter().map(|one| (one.code, one.detail.as_str())).collect();
+    let detail =
+        |number| format!("`/bindings/{number}/input_schema` brings the manifest to more than 256 patterns.");
+    assert_eq!(
+        found,
+        [(Code::SchemaInvalid, detail("008").as_str()), (Code::SchemaInvalid, detail("009").as_str())]
+    );
+}
+
+#[test]
+fn a_manifest_is_read_within_the_deadline_of_the_check() {
+    let with_schemas = |seconds| ticking(&with_patterns(8), seconds);
+    assert!(matches!(with_schemas(1_000), Ok(bundle::Verdict::Accepted(_))));
+    // Just enough time for the stages before, and for a manifest of another content.
+    let empty = with(r#"{"schema_version": 1, "bindings": {}}"#);
+    let before = (1..1_000).find(|millis| {
+        let time = std::time::Duration::from_millis(50) * *millis;
+        !matches!(ticking_for(&empty, time), Err(bundle::CheckError::Overdue))
+    });
+    let time = std::time::Duration::from_millis(50) * (before.unwrap() + 5);
+    assert!(matches!(ticking_for(&with_patterns(8), time), Err(bundle::CheckError::Overdue)));
+}
+
+#[test]
+fn a_manifest_of_very_many_findings_is_read_once() {
+    // 20,000 unknown members, and a name that each pointer would repeat.
+    let members: String = (0..20_000).map(|number| format!("\"{number}\":\n0,")).collect();
+    let findings = refused(&with(format!("{{{members}\"schema_version\": 1, \"bindings\": {{}}}}")));
+    assert_eq!((findings.len(), findings[49].line), (bundle::MAX_FINDINGS, Some(50)));
+    let members: String = (0..10_000).map(|number| format!("\"{number}\":0,")).collect();
+    let name = "n".repeat(100_000);
+    let long = format!("{{\"schema_version\": 1, \"bindings\": {{\"{name}\": {{{members}\"a\": 1}}}}}}");
+    assert_eq!(refused(&with(long)).len(), 1);
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn a_hundred_scripts_fit_into_a_policy() {
 #[test]
 fn a_policy_above_8_kib_is_refused() {
     let page: String = (0..100).map(|number| format!("<script>{number}</script>")).collect();
-    let long = ["a".repeat(54), "b".repeat(54), "c".repeat(54), "d".repeat(54)].join(".");
+    let long = ["a".repeat(60), "b".repeat(60), "c".repeat(60), "d".repeat(60)].join(".");
     let with = |last: &str| {
         let origins: Vec<String> = (0..9)
             .map(|number| format!("\"https://{number}.{long}\""))
