@@ -38,7 +38,7 @@ pub struct Accepted {
     pub notes: Vec<Note>,
     /// Bytes of the archive.
     pub size: u64,
-    /// Bytes of all files.
+    /// Bytes of all entries when they are inflated, with the manifest and the dropped files.
     pub expanded_size: u64,
     /// Whether a file is WebAssembly.
     pub wasm: bool,

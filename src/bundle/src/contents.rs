@@ -8,19 +8,19 @@ use ring::digest::{Context, SHA256};
 use crate::archive::{Content, Entry, Fault, Piece};
 use crate::code::Code;
 use crate::deadline::Deadline;
-use crate::error::Stop;
+use crate::error::CheckError;
 use crate::finding::Findings;
 use crate::kinds::Inspector;
 use crate::limits::Limits;
 
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// What the pass has found.
+/// The result of the pass.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// SHA-256 by number of the entry.
     pub(crate) digests: Vec<[u8; 32]>,
-    /// Bytes of all files.
+    /// Bytes of all entries when they are inflated.
     pub(crate) expanded: u64,
     pub(crate) structure: Findings,
     pub(crate) limits: Findings,
@@ -36,14 +36,14 @@ enum Outcome {
 }
 
 impl Contents {
-    /// Reads all entries in the order of the archive. Only these `files` are judged by what they are.
+    /// Reads all entries in the order of the archive. Only these `files` are refused as archives or programs.
     pub(crate) fn read(
         reader: &mut (impl Read + Seek),
         entries: &[Entry],
         files: &BTreeSet<usize>,
         limits: &Limits,
         deadline: &Deadline<'_>,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, CheckError> {
         let mut contents = Self::default();
         let mut buffer = vec![0; PIECE_BYTES];
         for (number, entry) in entries.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Contents {
         limits: &Limits,
         deadline: &Deadline<'_>,
         buffer: &mut [u8],
-    ) -> Result<Outcome, Stop> {
+    ) -> Result<Outcome, CheckError> {
         let mut content = Content::open(reader, entry)?;
         let mut digest = Context::new(&SHA256);
         let mut inspector = Inspector::default();

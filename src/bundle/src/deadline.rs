@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kernel::Clock;
 
-use crate::error::Stop;
+use crate::error::CheckError;
 
 /// A point in monotonic time.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ impl<'c> Deadline<'c> {
         self.clock.monotonic() > self.at
     }
 
-    pub(crate) fn check(&self) -> Result<(), Stop> {
-        if self.has_passed() { Err(Stop::Overdue) } else { Ok(()) }
+    pub(crate) fn check(&self) -> Result<(), CheckError> {
+        if self.has_passed() { Err(CheckError::Overdue) } else { Ok(()) }
     }
 }

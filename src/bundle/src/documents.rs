@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek};
 
 use crate::accepted::File;
 use crate::deadline::Deadline;
-use crate::error::Stop;
+use crate::error::CheckError;
 use crate::finding::Findings;
 use crate::manifest::{self, Manifest};
 use crate::markup::{self, Kind, Notes};
@@ -18,7 +18,7 @@ pub(crate) fn read(
     deadline: &Deadline<'_>,
     findings: &mut Findings,
     notes: &mut Notes,
-) -> Result<BTreeMap<String, Vec<String>>, Stop> {
+) -> Result<BTreeMap<String, Vec<String>>, CheckError> {
     let mut hashes = BTreeMap::new();
     for file in files {
         let Some(kind) = Kind::of(&file.path) else { continue };
@@ -42,7 +42,7 @@ pub(crate) fn manifest(
     files: &[File],
     deadline: &Deadline<'_>,
     findings: &mut Findings,
-) -> Result<Option<Manifest>, Stop> {
+) -> Result<Option<Manifest>, CheckError> {
     deadline.check()?;
     let Some(file) = files.iter().find(|file| file.path == MANIFEST) else { return Ok(None) };
     if !manifest::is_readable(file.size, findings) {

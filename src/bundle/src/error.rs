@@ -13,9 +13,6 @@ pub enum CheckError {
     Overdue,
 }
 
-/// The same inside the crate.
-pub(crate) type Stop = CheckError;
-
 impl CheckError {
     /// The archive is shorter than a moment ago.
     pub(crate) fn changed() -> Self {

@@ -15,19 +15,19 @@ use wire::FieldError;
 pub use walk::{Bounds, patterns};
 use walk::{NAMED, REFERENCES, VALUES, circles};
 
-/// Most problems that one value is answered with.
-const MOST_PROBLEMS: usize = 50;
+/// Most problems of one value.
+const MAX_PROBLEMS: usize = 50;
 
 /// Most references that are followed while one value is checked: a schema that refers to itself twice at one place takes
 /// twice as long for each level of the value.
-const MOST_STEPS: u32 = 200_000;
+const MAX_STEPS: u32 = 200_000;
 
 /// A schema that is ready to check values.
 #[derive(Debug)]
 pub struct Schema(Validator);
 
 impl Schema {
-    /// What a schema that was accepted before has against a value, with pointers below `base`.
+    /// Checks a value with a schema that was accepted before. Returns the problems, with pointers below `base`.
     #[must_use]
     pub fn problems_of(schema: &Value, value: &Value, base: &str) -> Vec<FieldError> {
         match Self::read(schema) {
@@ -68,7 +68,7 @@ impl Schema {
         options.build(&counted(schema)).map(Self).map_err(|error| error.to_string())
     }
 
-    /// What the schema has against a value, with pointers below `base`.
+    /// Checks a value. Returns the problems, with pointers below `base`.
     #[must_use]
     pub fn problems(&self, value: &Value, base: &str) -> Vec<FieldError> {
         let problem = |error: ValidationError<'_>| {
@@ -76,9 +76,9 @@ impl Schema {
             // The value itself may be large, or private.
             FieldError::new(pointer, "schema", error.masked().to_string())
         };
-        LEFT.set(MOST_STEPS);
+        REMAINING.set(MAX_STEPS);
         let checked = catch_unwind(AssertUnwindSafe(|| {
-            self.0.iter_errors(value).take(MOST_PROBLEMS).map(problem).collect()
+            self.0.iter_errors(value).take(MAX_PROBLEMS).map(problem).collect()
         }));
         checked.unwrap_or_else(|why| {
             if !why.is::<TooLong>() {
@@ -94,8 +94,8 @@ impl Schema {
 const STEP: &str = "x-callboard-step";
 
 thread_local! {
-    /// Steps that the check at work on this thread may still make.
-    static LEFT: Cell<u32> = const { Cell::new(0) };
+    /// Steps that remain for the current check on this thread.
+    static REMAINING: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The panic that ends a check with too many steps: the validator offers no other way to end it.
@@ -105,8 +105,8 @@ struct Step;
 
 impl Step {
     fn count() {
-        match LEFT.get().checked_sub(1) {
-            Some(left) => LEFT.set(left),
+        match REMAINING.get().checked_sub(1) {
+            Some(remaining) => REMAINING.set(remaining),
             None => resume_unwind(Box::new(TooLong)),
         }
     }

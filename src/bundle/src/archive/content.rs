@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::{Entry, Method};
-use crate::error::Stop;
+use crate::error::CheckError;
 
 const INPUT_BYTES: usize = 32 * 1024;
 
@@ -36,10 +36,10 @@ pub(crate) enum Fault {
 pub(crate) struct Content<'r, R> {
     reader: &'r mut R,
     /// Bytes of the entry that were not read from the archive.
-    left: u64,
+    unread: u64,
     input: Vec<u8>,
-    /// What of `input` was not inflated.
-    from: usize,
+    /// Bytes of `input` that were inflated.
+    consumed: usize,
     inflate: Option<Decompress>,
     /// The end of the compressed data was reached.
     ended: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Content<'r, R> {
 }
 
 impl<'r, R: Read + Seek> Content<'r, R> {
-    pub(crate) fn open(reader: &'r mut R, entry: &Entry) -> Result<Self, Stop> {
+    pub(crate) fn open(reader: &'r mut R, entry: &Entry) -> Result<Self, CheckError> {
         reader.seek(SeekFrom::Start(entry.data))?;
         let inflate = match entry.method {
             Method::Stored => None,
@@ -57,9 +57,9 @@ impl<'r, R: Read + Seek> Content<'r, R> {
         };
         Ok(Self {
             reader,
-            left: u64::from(entry.packed),
+            unread: u64::from(entry.packed),
             input: Vec::new(),
-            from: 0,
+            consumed: 0,
             inflate,
             ended: false,
             crc: crc32fast::Hasher::new(),
@@ -69,20 +69,20 @@ impl<'r, R: Read + Seek> Content<'r, R> {
     }
 
     /// Reads the next bytes into `buffer`, which is not empty.
-    pub(crate) fn next(&mut self, buffer: &mut [u8]) -> Result<Piece, Stop> {
+    pub(crate) fn next(&mut self, buffer: &mut [u8]) -> Result<Piece, CheckError> {
         loop {
             if self.ended {
                 return Ok(self.end());
             }
-            if self.from == self.input.len() {
+            if self.consumed == self.input.len() {
                 self.refill()?;
             }
-            let given = self.input.get(self.from..).unwrap_or_default();
+            let given = self.input.get(self.consumed..).unwrap_or_default();
             let (used, made, status) = match &mut self.inflate {
                 None => {
                     let count = given.len().min(buffer.len());
-                    if let (Some(to), Some(from)) = (buffer.get_mut(..count), given.get(..count)) {
-                        to.copy_from_slice(from);
+                    if let (Some(output), Some(input)) = (buffer.get_mut(..count), given.get(..count)) {
+                        output.copy_from_slice(input);
                     }
                     let end = if count == 0 { Status::StreamEnd } else { Status::Ok };
                     (count, count, end)
@@ -96,7 +96,7 @@ impl<'r, R: Read + Seek> Content<'r, R> {
                     (used, usize::try_from(inflate.total_out() - before.1).unwrap_or(usize::MAX), status)
                 }
             };
-            self.from = self.from.saturating_add(used);
+            self.consumed = self.consumed.saturating_add(used);
             let empty = given.is_empty();
             self.ended = matches!(status, Status::StreamEnd);
             if made > 0 {
@@ -113,19 +113,19 @@ impl<'r, R: Read + Seek> Content<'r, R> {
         }
     }
 
-    fn refill(&mut self) -> Result<(), Stop> {
-        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(INPUT_BYTES);
+    fn refill(&mut self) -> Result<(), CheckError> {
+        let count = usize::try_from(self.unread).unwrap_or(usize::MAX).min(INPUT_BYTES);
         self.input.resize(count, 0);
-        self.from = 0;
+        self.consumed = 0;
         if !super::local::fill(self.reader, &mut self.input)? {
-            return Err(Stop::changed());
+            return Err(CheckError::changed());
         }
-        self.left = self.left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
+        self.unread = self.unread.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
         Ok(())
     }
 
     fn end(&mut self) -> Piece {
-        if self.left > 0 || self.from < self.input.len() {
+        if self.unread > 0 || self.consumed < self.input.len() {
             Piece::Fault(Fault::Unread)
         } else if self.count != self.expected.1 {
             Piece::Fault(Fault::Size)

@@ -6,7 +6,7 @@ use super::entry::{DESCRIPTOR, Entry, LOCAL};
 use super::extra::Extras;
 use super::fields::Fields;
 use crate::code::Code;
-use crate::error::Stop;
+use crate::error::CheckError;
 use crate::finding::Findings;
 
 /// Bytes of a local header before the name.
@@ -21,7 +21,7 @@ pub(super) fn read(
     entries: &mut [Entry],
     end: u64,
     findings: &mut Findings,
-) -> Result<(), Stop> {
+) -> Result<(), CheckError> {
     entries.sort_by_key(|entry| entry.offset);
     let mut free = 0;
     for entry in entries {
@@ -56,7 +56,7 @@ pub(super) fn read(
 type Checked<T> = Result<T, (Code, &'static str)>;
 
 /// Checks a local header; returns where the entry ends.
-fn header(reader: &mut (impl Read + Seek), entry: &mut Entry, end: u64) -> Result<Checked<u64>, Stop> {
+fn header(reader: &mut (impl Read + Seek), entry: &mut Entry, end: u64) -> Result<Checked<u64>, CheckError> {
     let malformed = |detail| Ok(Err((Code::ZipMalformed, detail)));
     let start = u64::from(entry.offset);
     reader.seek(SeekFrom::Start(start))?;
@@ -133,7 +133,7 @@ fn describes(descriptor: &[u8], entry: &Entry) -> bool {
 }
 
 /// Fills the buffer; `false` if the archive ends before.
-pub(super) fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> Result<bool, Stop> {
+pub(super) fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> Result<bool, CheckError> {
     match reader.read_exact(buffer) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),

@@ -18,18 +18,21 @@ pub(crate) use end::{END, END_BYTES, ZIP64_LOCATOR, ZIP64_LOCATOR_BYTES};
 pub(crate) use entry::{CENTRAL, Entry, Method};
 
 use crate::code::Code;
-use crate::error::Stop;
+use crate::error::CheckError;
 use crate::finding::Findings;
 use fields::Fields;
 
 /// Reads the structure; the entries are in the order of the archive. They may be read only if the structure has no findings.
-pub(crate) fn read(reader: &mut (impl Read + Seek), findings: &mut Findings) -> Result<Vec<Entry>, Stop> {
+pub(crate) fn read(
+    reader: &mut (impl Read + Seek),
+    findings: &mut Findings,
+) -> Result<Vec<Entry>, CheckError> {
     let length = reader.seek(SeekFrom::End(0))?;
     let searched = length.min(u64::try_from(end::SEARCHED_BYTES).unwrap_or(u64::MAX));
     reader.seek(SeekFrom::Start(length - searched))?;
     let mut tail = vec![0; usize::try_from(searched).unwrap_or_default()];
     if !local::fill(reader, &mut tail)? {
-        return Err(Stop::changed());
+        return Err(CheckError::changed());
     }
     let directory = match end::read(&tail, length) {
         Ok(directory) => directory,
@@ -42,7 +45,7 @@ pub(crate) fn read(reader: &mut (impl Read + Seek), findings: &mut Findings) -> 
     reader.seek(SeekFrom::Start(directory.offset))?;
     let mut bytes = vec![0; usize::try_from(directory.bytes).unwrap_or_default()];
     if !local::fill(reader, &mut bytes)? {
-        return Err(Stop::changed());
+        return Err(CheckError::changed());
     }
     let locator = bytes.len().checked_sub(ZIP64_LOCATOR_BYTES).and_then(|at| bytes.get(at..));
     if locator.is_some_and(|rest| rest.starts_with(&ZIP64_LOCATOR)) {

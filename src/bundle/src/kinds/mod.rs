@@ -10,10 +10,10 @@ pub use media_types::{OTHER, media_type};
 use crate::code::Code;
 use trailer::Tail;
 
-/// First bytes of a file that are looked at: up to the descriptor of an ISO image.
+/// First bytes of a file that are inspected: up to the descriptor of an ISO image.
 const HEAD_BYTES: usize = 0x9006;
 
-/// Looks at a file while its content passes.
+/// Inspects a file while its content is read.
 #[derive(Debug, Default)]
 pub(crate) struct Inspector {
     head: Vec<u8>,

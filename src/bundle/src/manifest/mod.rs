@@ -14,7 +14,7 @@ pub use collection::{Collection, CollectionKind, Verb};
 
 use crate::code::Code;
 use crate::deadline::Deadline;
-use crate::error::Stop;
+use crate::error::CheckError;
 use crate::finding::Findings;
 use crate::names::MANIFEST;
 use reader::{Reader, below};
@@ -53,7 +53,7 @@ pub(crate) fn read(
     bytes: &[u8],
     deadline: &Deadline<'_>,
     findings: &mut Findings,
-) -> Result<Option<Manifest>, Stop> {
+) -> Result<Option<Manifest>, CheckError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         findings.line(Code::NotUtf8, MANIFEST, None, "The manifest has bytes that are not UTF-8.");
         return Ok(None);

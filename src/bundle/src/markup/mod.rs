@@ -18,7 +18,7 @@ use html5ever::{ParseOpts, parse_document};
 
 use crate::code::Code;
 use crate::deadline::Deadline;
-use crate::error::Stop;
+use crate::error::CheckError;
 use crate::finding::Findings;
 use crate::kinds::extension;
 use counters::{Counters, MAX_BYTES, MAX_NESTED, MAX_TIME};
@@ -71,7 +71,7 @@ pub(crate) fn read(
     deadline: &Deadline<'_>,
     findings: &mut Findings,
     notes: &mut Notes,
-) -> Result<Vec<String>, Stop> {
+) -> Result<Vec<String>, CheckError> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
         Err(error) => {
@@ -113,7 +113,12 @@ pub(crate) fn read(
 }
 
 /// Parses a text and the documents in it.
-fn html<'a>(text: &str, level: usize, state: State<'a>, deadline: &Deadline<'_>) -> Result<State<'a>, Stop> {
+fn html<'a>(
+    text: &str,
+    level: usize,
+    state: State<'a>,
+    deadline: &Deadline<'_>,
+) -> Result<State<'a>, CheckError> {
     let tree_builder = TreeBuilderOpts { scripting_enabled: state.scripting, ..TreeBuilderOpts::default() };
     let mut parser = parse_document(Sink::new(state), ParseOpts { tree_builder, ..ParseOpts::default() });
     let mut rest = text;

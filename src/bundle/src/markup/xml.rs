@@ -10,7 +10,7 @@ use super::report::{Report, quoted};
 use super::rules::{self, Tag};
 use crate::code::Code;
 
-/// Events between two looks at the clock.
+/// Events between two checks of the deadline.
 const EVENTS: u32 = 256;
 
 /// What the text is.
@@ -22,7 +22,7 @@ pub(super) enum Parsed {
     TooComplex(String),
 }
 
-/// Checks a text by the rules of XML. `is_late` looks at the clock.
+/// Checks a text by the rules of XML. `is_late` checks the deadline.
 pub(super) fn read(text: &str, kind: Kind, report: &mut Report<'_>, is_late: impl Fn() -> bool) -> Parsed {
     let mut reader = Reader::from_str(text);
     let mut counters = Counters::default();

@@ -6,7 +6,7 @@ use ring::digest::{Context, SHA256};
 
 use crate::code::Code;
 use crate::deadline::Deadline;
-use crate::error::Stop;
+use crate::error::CheckError;
 use crate::finding::{Findings, printable};
 use crate::unicode::key;
 
@@ -19,7 +19,7 @@ pub(super) fn find<'a>(
     folders: &[&'a str],
     deadline: &Deadline<'_>,
     findings: &mut Findings,
-) -> Result<(), Stop> {
+) -> Result<(), CheckError> {
     let mut by_key: BTreeMap<PathKey, &'a str> = BTreeMap::new();
     let mut inner: Vec<(PathKey, &'a str)> = Vec::new();
     let mut sorted = files.to_vec();

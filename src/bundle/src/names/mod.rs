@@ -9,7 +9,7 @@ pub use rules::MANIFEST;
 use crate::archive::Entry;
 use crate::code::Code;
 use crate::deadline::Deadline;
-use crate::error::Stop;
+use crate::error::CheckError;
 use crate::finding::{Findings, printable};
 use crate::limits::Limits;
 
@@ -34,7 +34,11 @@ pub(crate) struct Names {
 impl Names {
     /// Checks the names of all entries. Names are compared only if all of them are within the limits: the work on a name grows
     /// with its length and its depth.
-    pub(crate) fn read(entries: &[Entry], limits: &Limits, deadline: &Deadline<'_>) -> Result<Self, Stop> {
+    pub(crate) fn read(
+        entries: &[Entry],
+        limits: &Limits,
+        deadline: &Deadline<'_>,
+    ) -> Result<Self, CheckError> {
         let mut names = Self::default();
         let mut folders = Vec::new();
         let mut count = 0_usize;
