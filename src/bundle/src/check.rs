@@ -31,7 +31,9 @@ pub enum Verdict {
     Refused(Vec<Finding>),
 }
 
-/// Checks a bundle. Memory does not depend on what the archive inflates to.
+/// Checks a bundle. A file is inflated in pieces, except for documents (at most 5 MiB each, one at a time) and the manifest.
+/// Memory grows with the number of entries, the lengths of their names and the complexity of a document, and not with the
+/// size of other files.
 ///
 /// # Errors
 /// [`CheckError::Io`] if the archive cannot be read, [`CheckError::Overdue`] after `time`.

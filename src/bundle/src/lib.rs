@@ -1,8 +1,8 @@
 //! Bundles of hosted apps: whether a ZIP archive can be served, and with which policies.
 //!
-//! [`check`] reads an archive in stages: structure, limits, names, what the files are,
-//! documents, and the manifest. It never inflates more than a
-//! piece at a time, never extracts to a path, and returns the same findings for the same bytes.
+//! [`check`] reads an archive in stages: structure, limits, names, what the files are, documents, and the manifest. It never
+//! extracts to a path, inflates files in pieces except for documents and the manifest, and returns the same findings for the
+//! same bytes.
 
 mod accepted;
 mod archive;

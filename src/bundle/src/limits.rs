@@ -29,7 +29,7 @@ impl Limits {
     pub const DEFAULT: Self =
         Self { compressed: 50 * MIB, expanded: 200 * MIB, files: 5_000, file: 25 * MIB, depth: 32 };
 
-    /// The highest limits that an operator can set.
+    /// The highest limits that an operator can set; the package `config` has the same numbers.
     pub const HIGHEST: Self =
         Self { compressed: 100 * MIB, expanded: 1024 * MIB, files: 20_000, file: 25 * MIB, depth: 32 };
 }

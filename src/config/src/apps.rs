@@ -30,7 +30,8 @@ pub struct Apps {
     pub runs_per_day: Option<NonZeroU32>,
 }
 
-/// The upper bounds are the hard caps of the bundle checker.
+/// The upper bounds are `bundle::Limits::HIGHEST`, and the defaults `bundle::Limits::DEFAULT`; a test of `callboard app check`
+/// compares them, since this package cannot name `bundle`.
 pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Apps, Refused> {
     let domain = reader.value("SERVICE_APPS_DOMAIN", address::domain);
     let max_compressed_bytes =

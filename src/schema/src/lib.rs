@@ -282,7 +282,10 @@ mod tests {
             (json!({"$defs": {"const": {"type": "string"}}}), "#/$defs/const"),
             (json!({"allOf": [true, {"type": "array"}]}), "#/allOf/1"),
             (json!({"$defs": {"a/b~c": {"type": "string"}}}), "#/$defs/a~1b~0c"),
-            (json!({"$id": "https://example.com/a", "$schema": "https://json-schema.org/draft/2020-12/schema"}), "#"),
+            (
+                json!({"$id": "https://example.com/a", "$schema": "https://json-schema.org/draft/2020-12/schema"}),
+                "#",
+            ),
         ] {
             let mut schema = place;
             schema["items"] = json!({"$ref": reference});
@@ -314,7 +317,8 @@ mod tests {
         }
         // The last one first.
         let mut turned = chain(129);
-        turned["allOf"] = (0..129).rev().map(|number| json!({"items": {"$ref": format!("#/$defs/{number:04}")}})).collect();
+        turned["allOf"] =
+            (0..129).rev().map(|number| json!({"items": {"$ref": format!("#/$defs/{number:04}")}})).collect();
         assert!(Schema::read(&turned).is_err());
     }
 

@@ -58,7 +58,6 @@ fn costs_by(clock: &dyn Clock, test: &str, most: usize, code: Option<Code>, byte
     let before = peak();
     let verdict = bundle::check(&mut file, &Limits::HIGHEST, clock, bundle::TIME).unwrap();
     let memory = peak() - before;
-    eprintln!("{memory} bytes");
     let found = match verdict {
         Verdict::Accepted(_) => None,
         Verdict::Refused(findings) => Some(findings[0].code),

@@ -78,6 +78,36 @@ mod tests {
     }
 
     #[test]
+    fn the_limits_of_the_configuration_are_those_of_the_check() {
+        use config::{Config, Source};
+
+        let variables = [
+            ("SERVICE_APPS_MAX_COMPRESSED_BYTES", Limits::HIGHEST.compressed),
+            ("SERVICE_APPS_MAX_EXPANDED_BYTES", Limits::HIGHEST.expanded),
+            ("SERVICE_APPS_MAX_FILES", u64::try_from(Limits::HIGHEST.files).unwrap()),
+            ("SERVICE_APPS_MAX_FILE_BYTES", Limits::HIGHEST.file),
+            ("SERVICE_APPS_MAX_DEPTH", u64::try_from(Limits::HIGHEST.depth).unwrap()),
+        ];
+        for (name, highest) in variables {
+            assert!(Config::load(&Source::from_pairs([(name, highest.to_string())])).is_ok(), "{name}");
+            assert!(
+                Config::load(&Source::from_pairs([(name, (highest + 1).to_string())])).is_err(),
+                "{name}"
+            );
+        }
+        let none: [(&str, &str); 0] = [];
+        let apps = Config::load(&Source::from_pairs(none)).unwrap().apps;
+        let default = Limits {
+            compressed: apps.max_compressed_bytes,
+            expanded: apps.max_expanded_bytes,
+            files: usize::try_from(apps.max_files).unwrap(),
+            file: apps.max_file_bytes,
+            depth: usize::try_from(apps.max_depth).unwrap(),
+        };
+        assert_eq!(default, Limits::DEFAULT);
+    }
+
+    #[test]
     fn a_refused_bundle_and_an_unreadable_file_have_their_exit_codes() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("app.zip");
