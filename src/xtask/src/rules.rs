@@ -88,6 +88,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "finding",
             "deadline",
             "archive",
+            "pack",
             "names",
             "kinds",
             "contents",

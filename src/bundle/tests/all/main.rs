@@ -13,6 +13,7 @@ mod kinds;
 mod manifest;
 mod markup;
 mod names;
+mod packing;
 mod policies;
 mod random;
 mod structure;
