@@ -1,22 +1,22 @@
 //! `callboard app check`.
 
-use std::fs::File;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use bundle::{CheckError, Limits, Verdict};
 use clap::Args;
 use kernel::SystemClock;
 
-use super::report;
+use super::{folder, report};
 use crate::options::ClientOptions;
 use crate::output::{Failure, Output, piece, pretty, say};
 use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// A ZIP archive.
-    #[arg(value_name = "FILE")]
+    /// A ZIP archive, or a folder to check as one.
+    #[arg(value_name = "PATH")]
     file: PathBuf,
     #[command(flatten)]
     pub(super) options: ClientOptions,
@@ -26,9 +26,7 @@ impl Check {
     pub(super) fn run(&self, options: &ClientOptions) -> Result<(), Failure> {
         options.without_service("app check")?;
         let name = self.file.display().to_string();
-        let mut archive = open(&self.file).map_err(|error| unreadable(&name, &error))?;
-        let verdict = bundle::check(&mut archive, &Limits::DEFAULT, &SystemClock::new(), bundle::TIME);
-        let verdict = verdict.map_err(|error| match error {
+        let verdict = checked(&self.file).map_err(|error| match error {
             CheckError::Io(error) => unreadable(&name, &error),
             CheckError::Overdue => {
                 let limit = bundle::TIME.as_secs();
@@ -46,15 +44,13 @@ impl Check {
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(io::Error::new(
-            io::ErrorKind::IsADirectory,
-            "it is a folder; archive its content as a ZIP file",
-        ));
+fn checked(path: &Path) -> Result<Verdict, CheckError> {
+    let clock = SystemClock::new();
+    if fs::metadata(path)?.is_dir() {
+        let mut archive = Cursor::new(folder::pack(path)?);
+        return bundle::check(&mut archive, &Limits::DEFAULT, &clock, bundle::TIME);
     }
-    Ok(file)
+    bundle::check(&mut File::open(path)?, &Limits::DEFAULT, &clock, bundle::TIME)
 }
 
 fn unreadable(name: &str, error: &io::Error) -> Failure {
@@ -81,6 +77,7 @@ mod tests {
     fn the_limits_of_the_configuration_are_those_of_the_check() {
         use config::{Config, Source};
 
+        let home = Source::from_pairs([("HOME", "/home/ada")]);
         let variables = [
             ("SERVICE_APPS_MAX_COMPRESSED_BYTES", Limits::HIGHEST.compressed),
             ("SERVICE_APPS_MAX_EXPANDED_BYTES", Limits::HIGHEST.expanded),
@@ -95,8 +92,7 @@ mod tests {
                 "{name}"
             );
         }
-        let none: [(&str, &str); 0] = [];
-        let apps = Config::load(&Source::from_pairs(none)).unwrap().apps;
+        let apps = Config::load(&home).unwrap().apps;
         let default = Limits {
             compressed: apps.max_compressed_bytes,
             expanded: apps.max_expanded_bytes,
@@ -115,8 +111,11 @@ mod tests {
         assert!(check(&file).is_ok());
         std::fs::write(&file, [b"x", PAGE.concat().as_slice()].concat()).unwrap();
         assert!(matches!(check(&file), Err(Failure::Said)), "refused: status 1");
-        for unreadable in [folder.path(), &folder.path().join("missing.zip")] {
-            assert!(matches!(check(unreadable), Err(Failure::Told(_))), "wrong usage: status 2");
-        }
+        let missing = folder.path().join("missing.zip");
+        assert!(matches!(check(&missing), Err(Failure::Told(_))), "wrong usage: status 2");
+        assert!(matches!(check(folder.path()), Err(Failure::Said)), "a folder without an index");
+        std::fs::write(folder.path().join("index.html"), "<p>Hi").unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert!(check(folder.path()).is_ok());
     }
 }

@@ -1,6 +1,7 @@
 //! `callboard app …`: hosted apps.
 
 mod check;
+mod folder;
 mod report;
 
 use clap::Subcommand;
