@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use wire::FieldError;
 
 use crate::calibration::calibration_places;
-use crate::calls::{PricedModel, RunPrices, dollars};
+use crate::calls::{BudgetLimits, PricedModel, RunPrices, dollars};
 use crate::case::Case;
 use crate::course::{Course, Proposal, least_limit};
 use crate::estimate::{CallRange, calls_of_graph};
@@ -136,8 +136,9 @@ impl Start<'_> {
             return;
         }
         let settings = &optimizer.settings;
+        let has_limit = settings.limits != BudgetLimits::default() || settings.max_active.is_some();
         // Answers of earlier runs are free.
-        if settings.cache == CacheScope::Workflow {
+        if !has_limit || settings.cache == CacheScope::Workflow {
             return;
         }
         let course = self.course(optimizer, splits, trainable);

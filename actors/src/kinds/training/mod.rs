@@ -3,6 +3,7 @@
 
 mod calls;
 mod cases;
+mod checked;
 mod datasets;
 mod decided;
 mod events;

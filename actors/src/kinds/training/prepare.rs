@@ -10,16 +10,14 @@ use training::evaluators::check_workflows;
 use training::request::{
     DatasetSource, Optimizer, Resume, RunSettings, Workload, read_evaluation, read_training,
 };
-use training::{
-    AskedModels, Case, FoundVersion, Splits, Start, TestEstimate, TrainablePrompt, Versions, Warning,
-    is_erased, optimizer_problem, read_demos, read_stored_case, resolve, split,
-};
+use training::{Case, FoundVersion, Start, Versions, is_erased, read_demos, read_stored_case, resolve};
 use uuid::Uuid;
-use wire::{FieldError, SplitRecord, TrainingKind, TrainingNotice, TrainingPlan};
+use wire::{FieldError, TrainingKind, TrainingPlan};
 
-use super::datasets::{as_rows, elsewhere, fingerprint};
+use super::checked::checked;
+use super::datasets::elsewhere;
 use super::decided::Decided;
-use super::limits::{check_inputs, check_sizes};
+use super::limits::check_sizes;
 use super::outside;
 use crate::plans::LoadedVersion;
 use crate::run::{RunPorts, overlaid};
@@ -92,10 +90,10 @@ impl Prepared {
 }
 
 /// What a request says, read.
-struct Read {
-    workload: Workload,
-    optimizer: Option<Optimizer>,
-    settings: RunSettings,
+pub(super) struct Read {
+    pub(super) workload: Workload,
+    pub(super) optimizer: Option<Optimizer>,
+    pub(super) settings: RunSettings,
 }
 
 impl Read {
@@ -114,24 +112,22 @@ impl Read {
     }
 }
 
-/// Reads, checks and decides everything; no model is called.
+/// Reads, checks and decides everything; no model is called. What looks at all cases is done where it keeps no one waiting.
 pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared, Refused> {
     let at = format!("/{}", wanted.kind.as_str());
-    let mut problems = runnable_config::check(&wanted.config);
-    check_sizes(&wanted.request, (&wanted.inputs, &wanted.config), &at, &mut problems);
-    let read = Read::of(&wanted, &at, &mut problems);
+    let request_at = at.clone();
+    let (wanted, read, mut problems) = elsewhere(move || {
+        let mut problems = runnable_config::check(&wanted.config);
+        check_sizes(&wanted.request, (&wanted.inputs, &wanted.config), &request_at, &mut problems);
+        let read = Read::of(&wanted, &request_at, &mut problems);
+        (wanted, read, problems)
+    })
+    .await?;
     // Checks of what is wrong already would only say more about the same.
     let Some(mut read) = read.filter(|_| problems.is_empty()) else { return Err(Refused::Invalid(problems)) };
     let workflow = wanted.version.workflow;
     let Taken { cases, dataset } =
         take_cases(ports, workflow, &mut read.workload, &at, &mut problems).await?;
-    let plan = &wanted.version.plan;
-    check_inputs(
-        (plan, &wanted.inputs),
-        (&cases, dataset.is_some()),
-        &format!("{at}/dataset"),
-        &mut problems,
-    );
     let mut config = wanted.config.clone();
     let resumed = match read.optimizer.as_ref().and_then(|optimizer| optimizer.resume.as_ref()) {
         Some(resume) => match resumed_prompts(ports, wanted.version.workflow, resume).await? {
@@ -164,47 +160,21 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     let evaluators = &read.workload.evaluators;
     check_workflows(evaluators, &resolution, &mut problems);
     outside::check(ports, (wanted.workspace, &wanted.version.plan), evaluators, &mut problems).await?;
-    let start = Start {
-        graph: &graph,
-        graph_at,
-        plan: &wanted.version.plan,
-        config: &whole,
-        workload: &read.workload,
-        workload_at: &at,
-        cases: &cases,
-        resolution: &resolution,
-    };
-    let settings_at = match wanted.kind {
-        TrainingKind::Training => format!("{at}/optimizer"),
-        TrainingKind::Evaluation => at.clone(),
-    };
-    let decided = decide(&wanted, &read, &start, (&at, &settings_at), &mut problems);
-    let cases_at = format!("{at}/dataset/cases");
-    let (stored, fingerprint, unsound) = elsewhere(move || {
-        let mut unsound = Vec::new();
-        let stored = as_rows(&cases, &cases_at, &mut unsound);
-        let fingerprint = fingerprint(&stored);
-        (stored, fingerprint, unsound)
+    elsewhere(move || {
+        let start = Start {
+            graph: &graph,
+            graph_at,
+            plan: &wanted.version.plan,
+            config: &whole,
+            workload: &read.workload,
+            workload_at: &at,
+            cases: &cases,
+            resolution: &resolution,
+        };
+        let found = checked(&wanted, &read, (&start, dataset.is_some()), problems)?;
+        Ok(found.prepared((wanted, &read.workload), (config, dataset)))
     })
-    .await?;
-    problems.extend(unsound);
-    if !problems.is_empty() {
-        return Err(Refused::Invalid(problems));
-    }
-    let evaluators = wanted.request.get("evaluators").cloned().unwrap_or_default();
-    let judges = outside::judges_digest(evaluators, &read.workload.evaluators, &wanted.version.plan);
-    Ok(Prepared {
-        workspace: wanted.workspace,
-        version: wanted.version,
-        inputs: wanted.inputs,
-        config,
-        request: without_cases(wanted.request),
-        decided,
-        fingerprint,
-        dataset,
-        cases: stored,
-        judges,
-    })
+    .await?
 }
 
 /// The cases of a request.
@@ -264,106 +234,6 @@ async fn take_cases(
     }
     // Without the erased ones it is another list.
     Ok(Taken { cases, dataset: (erased == 0).then_some((found.id, number)) })
-}
-
-/// What the checks before the first call decide.
-fn decide(
-    wanted: &Wanted,
-    read: &Read,
-    start: &Start<'_>,
-    (at, settings_at): (&str, &str),
-    problems: &mut Vec<FieldError>,
-) -> Decided {
-    let mut warnings = Vec::new();
-    start.check_effects(problems, &mut warnings);
-    let trainable = match &read.optimizer {
-        Some(_) => start.trainable(problems, &mut warnings),
-        None => Vec::new(),
-    };
-    let defaults = start.default_models(&trainable);
-    let models = &read.settings.models;
-    let judge_model = models.judge.as_ref().map_or(defaults.judge, |choice| choice.fields());
-    let optimizer_model = models.optimizer.as_ref().map_or(defaults.optimizer, |choice| choice.fields());
-    start.check_judges(&judge_model, problems);
-    let proposes = read.optimizer.as_ref().is_some_and(|optimizer| optimizer.name.asks_model());
-    let models = [(proposes, &optimizer_model), (start.asks_judges(), &judge_model)];
-    let models: Vec<_> = models.into_iter().filter(|(is_used, _)| *is_used).map(|(_, model)| model).collect();
-    let evaluators = wanted.request.get("evaluators").unwrap_or(&Value::Null);
-    let counting = (&read.settings, read.optimizer.as_ref().map(|optimizer| &optimizer.objective));
-    start.check_prices(counting, evaluators, &models, settings_at, problems);
-    let splits = read.optimizer.as_ref().map(|optimizer| splits_of(start.cases, optimizer));
-    let asked = AskedModels { evaluators, judge: &judge_model, optimizer: &optimizer_model };
-    let estimate = match (&read.optimizer, &splits) {
-        (Some(optimizer), Some(splits)) => {
-            check_optimizer(optimizer, &optimizer_model, at, problems);
-            Start::check_demos(optimizer, &trainable, "/runnable_config/prompts", problems);
-            let budget_at = format!("{at}/optimizer/budget");
-            start.check_budget(optimizer, (splits, &trainable), &asked, &budget_at, problems);
-            start.estimate_training(optimizer, (splits, &trainable), &asked)
-        }
-        _ => start.estimate_evaluation(&read.settings, &asked),
-    };
-    Decided {
-        kind: wanted.kind,
-        optimizer: read.optimizer.as_ref().map_or(Value::Null, Optimizer::filled),
-        splits: splits.as_ref().map(record),
-        trainable: trainable.iter().map(|prompt: &TrainablePrompt| prompt.name.clone()).collect(),
-        pins: start.resolution.pins.clone(),
-        planned: estimate.cases.expected,
-        calls_of_case: start.calls_of_case().expected,
-        estimate: json!(estimate),
-        optimizer_model,
-        judge_model,
-        warnings: warnings.into_iter().map(notice).collect(),
-        resumed_from: wanted.request.pointer("/optimizer/resume").cloned().filter(|it| !it.is_null()),
-        is_gate: false,
-        origin: None,
-    }
-}
-
-/// Notes a model of the optimizer that cannot be used, unless it is not asked.
-fn check_optimizer(
-    optimizer: &Optimizer,
-    model: &Map<String, Value>,
-    at: &str,
-    problems: &mut Vec<FieldError>,
-) {
-    if !optimizer.name.asks_model() {
-        return;
-    }
-    if let Some(problem) = optimizer_problem(model) {
-        let pointer = format!("{at}/optimizer/models/optimizer");
-        problems.push(FieldError::new(pointer, "model", problem));
-    }
-}
-
-fn notice(warning: Warning) -> TrainingNotice {
-    TrainingNotice { code: warning.code.to_owned(), message: warning.message }
-}
-
-fn splits_of(cases: &[Case], optimizer: &Optimizer) -> Splits {
-    split(cases, optimizer.split_settings(), &kernel::Counter::new(optimizer.settings.seed))
-}
-
-fn record(splits: &Splits) -> SplitRecord {
-    let estimate = splits.test_estimate.map(|estimate| match estimate {
-        TestEstimate::Split => "split",
-        TestEstimate::KFold => "kfold",
-    });
-    SplitRecord {
-        train: splits.train.clone(),
-        val: splits.val.clone(),
-        test: splits.test.clone(),
-        test_estimate: estimate.map(str::to_owned),
-    }
-}
-
-/// The request as it is stored: its cases are rows.
-fn without_cases(mut request: Value) -> Value {
-    if let Some(dataset) = request.get_mut("dataset") {
-        *dataset = json!({"id": "inline"});
-    }
-    request
 }
 
 /// The prompts that a run starts from, by their names; `None` if the checkpoint was not found.

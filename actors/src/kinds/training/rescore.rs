@@ -15,7 +15,7 @@ use uuid::Uuid;
 use wire::{ErrorCode, FieldError, TrainingKind};
 
 use super::Trainings;
-use super::datasets::{as_rows, fingerprint};
+use super::datasets::{as_rows, elsewhere, fingerprint};
 use super::decided::Decided;
 use super::lab::ActorLab;
 use super::limits::check_sizes;
@@ -124,8 +124,13 @@ impl Trainings {
             return Err(NotRescored::Erased);
         }
         let results = OriginResults { run: origin.id, candidate: number, places };
-        let mut problems = Vec::new();
-        let rows = as_rows(&cases, "/cases", &mut problems);
+        let (rows, fingerprint, problems) = elsewhere(move || {
+            let mut problems = Vec::new();
+            let rows = as_rows(&cases, "/cases", &mut problems);
+            let fingerprint = fingerprint(&rows);
+            (rows, fingerprint, problems)
+        })
+        .await?;
         if !problems.is_empty() {
             return Err(invalid(problems));
         }
@@ -161,7 +166,7 @@ impl Trainings {
                 origin: Some(results),
             },
             dataset: None,
-            fingerprint: fingerprint(&rows),
+            fingerprint,
             cases: rows,
         })
     }
@@ -215,17 +220,20 @@ impl Trainings {
         let dataset = (training.dataset_id, training.dataset_version);
         let contents =
             self.ports.store.cases_of_version(dataset.0, dataset.1, training.n_cases.into()).await?;
-        let (mut kept, mut cases) = (Vec::new(), Vec::new());
-        for place in places {
-            let content = usize::try_from(place).ok().and_then(|place| contents.get(place));
-            let content: Option<Value> = content.and_then(|content| stored_json(content).ok());
-            let Some(content) = content.filter(|content| !is_erased(content)) else { continue };
-            let index = u32::try_from(cases.len()).unwrap_or(u32::MAX);
-            let Some(case) = read_stored_case(&content, index) else { continue };
-            kept.push(place);
-            cases.push(case);
-        }
-        Ok((kept, cases))
+        elsewhere(move || {
+            let (mut kept, mut cases) = (Vec::new(), Vec::new());
+            for place in places {
+                let content = usize::try_from(place).ok().and_then(|place| contents.get(place));
+                let content: Option<Value> = content.and_then(|content| stored_json(content).ok());
+                let Some(content) = content.filter(|content| !is_erased(content)) else { continue };
+                let index = u32::try_from(cases.len()).unwrap_or(u32::MAX);
+                let Some(case) = read_stored_case(&content, index) else { continue };
+                kept.push(place);
+                cases.push(case);
+            }
+            (kept, cases)
+        })
+        .await
     }
 }
 

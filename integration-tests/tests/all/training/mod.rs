@@ -16,6 +16,7 @@ mod model;
 mod pause;
 mod refusals;
 mod report;
+mod rescored;
 mod resume;
 mod retention;
 mod rights;

@@ -12,7 +12,7 @@ use super::judge::{JudgeServer, SECRET, Said, vault_keys};
 use super::{Run, evaluation, only, payloads, post, runs_of, training, workflow};
 
 /// A service with the credential `judge`, which may call the judge.
-async fn service(judge: &JudgeServer) -> (TestService, Client) {
+pub(super) async fn service(judge: &JudgeServer) -> (TestService, Client) {
     let t = TestService::builder()
         .set("SERVICE_VAULT_KEYS", vault_keys())
         .set("SERVICE_EGRESS_ALLOW", judge.allow())
@@ -25,7 +25,7 @@ async fn service(judge: &JudgeServer) -> (TestService, Client) {
     (t, client)
 }
 
-fn by_service(url: &str) -> Value {
+pub(super) fn by_service(url: &str) -> Value {
     json!([{"id": "judge", "entrypoint": "http:judge", "config": {"url": url, "tone": "kind"}}])
 }
 

@@ -107,15 +107,15 @@ mod tests {
     fn a_refused_bundle_and_an_unreadable_file_have_their_exit_codes() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("app.zip");
-        std::fs::write(&file, PAGE.concat()).unwrap();
+        fs::write(&file, PAGE.concat()).unwrap();
         assert!(check(&file).is_ok());
-        std::fs::write(&file, [b"x", PAGE.concat().as_slice()].concat()).unwrap();
+        fs::write(&file, [b"x", PAGE.concat().as_slice()].concat()).unwrap();
         assert!(matches!(check(&file), Err(Failure::Said)), "refused: status 1");
         let missing = folder.path().join("missing.zip");
         assert!(matches!(check(&missing), Err(Failure::Told(_))), "wrong usage: status 2");
         assert!(matches!(check(folder.path()), Err(Failure::Said)), "a folder without an index");
-        std::fs::write(folder.path().join("index.html"), "<p>Hi").unwrap();
-        std::fs::remove_file(&file).unwrap();
+        fs::write(folder.path().join("index.html"), "<p>Hi").unwrap();
+        fs::remove_file(&file).unwrap();
         assert!(check(folder.path()).is_ok());
     }
 }
