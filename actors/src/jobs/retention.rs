@@ -54,6 +54,7 @@ impl Retention {
             self.forget_attachments().await,
             self.forget_chats().await,
             self.erase_threads().await,
+            self.erase_apps().await,
             self.forget_blobs().await,
             self.forget_cases().await,
             self.erase_indexes().await,
@@ -169,6 +170,14 @@ impl Retention {
 
     async fn erase_indexes(&self) -> Result<(), StoreError> {
         while self.store.erase_deleted_indexes(self.clock.now()).await? {
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Before blobs, which lose uses with them.
+    async fn erase_apps(&self) -> Result<(), StoreError> {
+        while self.store.erase_deleted_apps().await? {
             self.clock.sleep(DELETE_PAUSE).await;
         }
         Ok(())

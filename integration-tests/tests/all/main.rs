@@ -18,6 +18,7 @@ mod again_queued;
 mod again_races;
 mod alias_hosts;
 mod answers;
+mod apps;
 mod attachments;
 mod auth;
 mod bad_http;

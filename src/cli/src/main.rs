@@ -130,7 +130,7 @@ enum Command {
         #[command(subcommand)]
         command: index::IndexCommand,
     },
-    /// Check the bundles of hosted apps
+    /// Create hosted apps and check their bundles
     App {
         #[command(subcommand)]
         command: app::AppCommand,

@@ -8,6 +8,7 @@
 
 mod admin;
 mod answer;
+mod apps;
 mod builder;
 mod call;
 mod chat;

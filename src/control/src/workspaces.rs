@@ -4,7 +4,7 @@ use store::{AuditTarget, Changes, DEFAULT_WORKSPACE, NewWorkspace, StoredWorkspa
 use uuid::Uuid;
 use wire::{AuditAction, ErrorCode, UpdateWorkspace};
 
-use crate::{Decision, Refusal, Requester};
+use crate::{Decision, Refusal, Requester, apps};
 
 /// The caller may create workspaces.
 ///
@@ -67,7 +67,7 @@ pub fn check_deletes(by: Requester<'_>, workspace: &StoredWorkspace) -> Decision
     Err(Refusal::new(ErrorCode::MissingScope).with_message(message))
 }
 
-/// Deletes a workspace and archives its workflows.
+/// Deletes a workspace and its apps, and archives its workflows.
 ///
 /// # Errors
 /// [`ErrorCode::WorkspaceIsDefault`], [`ErrorCode::WorkspaceNotFound`].
@@ -83,6 +83,7 @@ pub async fn delete(changes: &mut Changes, by: Requester<'_>, workspace: &Stored
         let reason = Some("its workspace was deleted".to_owned());
         changes.audit(&by.audit(AuditAction::WorkflowArchived, target, Some(id), reason)).await?;
     }
+    apps::delete_all(changes, by, id).await?;
     Ok(changes.audit(&by.audit(AuditAction::WorkspaceDeleted, target(id), Some(id), None)).await?)
 }
 

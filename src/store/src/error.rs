@@ -56,6 +56,7 @@ impl StoreError {
             Self::Archived => ErrorCode::WorkflowArchived,
             Self::Taken(key) if key == HANDLE_KEY => ErrorCode::WorkflowHandleTaken,
             Self::Taken(key) if key == SLUG_KEY => ErrorCode::WorkspaceSlugTaken,
+            Self::Taken(key) if key == ALIAS_KEY => ErrorCode::AliasTaken,
             Self::Taken(key) if key == CREDENTIAL_NAME => ErrorCode::CredentialNameTaken,
             _ => ErrorCode::Internal,
         }
@@ -64,6 +65,8 @@ impl StoreError {
 
 /// The constraint that keeps names of credentials unique in a workspace.
 const CREDENTIAL_NAME: &str = "credentials_workspace_id_name_key";
+/// The index that keeps aliases of apps unique in the installation.
+const ALIAS_KEY: &str = "apps_alias_key";
 /// How PostgreSQL words the causes that diesel gives no kind for.
 const FULL: [&str; 2] = ["No space left on device", "could not extend file"];
 const UNAVAILABLE: [&str; 7] = [

@@ -8,6 +8,7 @@
 //! `unnest` of arrays, `SKIP LOCKED` in a subquery that is updated, advisory locks, catalogue views, partitions, or a
 //! comparison of rows.
 
+mod apps;
 pub mod batch;
 mod blobs;
 mod chat;
@@ -28,6 +29,7 @@ mod triggers;
 mod vault;
 mod workflows;
 
+pub use apps::*;
 pub use batch::{LaneConnection, LaneError};
 pub use blobs::*;
 pub use chat::*;

@@ -1,11 +1,13 @@
 //! The tables as diesel sees them; `migrations/` is the truth.
 
 mod files;
+mod hosting;
 mod questions;
 mod training;
 mod triggers;
 
 pub(crate) use files::attachments;
+pub(crate) use hosting::apps;
 pub(crate) use questions::{question_items, run_questions, turns_sent};
 pub(crate) use training::{
     dataset_entries, dataset_versions, datasets, training_calls, training_candidates, training_cases,

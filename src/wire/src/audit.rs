@@ -70,5 +70,9 @@ audit_actions! {
     TriggerCronRemoved, "trigger.cron_removed", "A workflow's schedule was removed.";
     TriggerWebhookSet, "trigger.webhook_set", "A workflow's webhook was created or changed.";
     TriggerWebhookRemoved, "trigger.webhook_removed", "A workflow's webhook was removed.";
+    AppCreated, "app.created", "An app was created.";
+    AppUpdated, "app.updated", "An app was renamed.";
+    AppAccessChanged, "app.access_changed", "Who can open an app was changed.";
+    AppDeleted, "app.deleted", "An app was deleted, by hand or with its workspace.";
     SearchIndexDeleted, "search_index.deleted", "A search index was deleted.";
 }

@@ -3,6 +3,7 @@
 //! Source: `interface.md` and, for the chat, the public ChatKit protocol (openai-chatkit 1.6.5).
 
 mod admin;
+mod app;
 mod audit;
 pub mod chat;
 mod chat_session;
@@ -36,6 +37,7 @@ mod workflow;
 mod workspace;
 
 pub use admin::*;
+pub use app::*;
 pub use audit::*;
 pub use chat_session::*;
 pub use chat_settings::*;

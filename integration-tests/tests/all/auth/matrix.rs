@@ -20,6 +20,7 @@ struct Things {
     training: String,
     checkpoint: String,
     dataset: String,
+    app: String,
 }
 
 impl Things {
@@ -113,6 +114,11 @@ impl Things {
             let told = integration_tests::events(&said.text());
             thread = told.iter().find_map(|event| event["thread"].get("id")).unwrap().clone();
         }
+        let mut app = json!("");
+        if path.starts_with("/api/apps/") {
+            let asked = json!({"alias": slug, "name": "An app"});
+            app = t.root().post("/api/apps", &asked).await.value()["id"].clone();
+        }
         let (token, workspace, member) = (&token["id"], &workspace["id"], &member["user_id"]);
         Self {
             workflow: workflow.id,
@@ -126,6 +132,7 @@ impl Things {
             training: text(&training),
             checkpoint: text(&checkpoint),
             dataset: text(&dataset),
+            app: text(&app),
         }
     }
 
@@ -137,6 +144,7 @@ impl Things {
             path if path.starts_with("/api/credentials/") => &self.credential,
             path if path.starts_with("/api/indexes/") => &self.index,
             path if path.starts_with("/api/workspaces/") => &self.workspace,
+            path if path.starts_with("/api/apps/") => &self.app,
             "/api/nodes/*" => "reply",
             _ => &self.workflow,
         };
@@ -168,6 +176,8 @@ impl Things {
             "/api/workflows/*/triggers/webhook/config" if method == "PUT" => json!({"allow_unsigned": true}),
             "/api/credentials" => json!({"name": format!("by {}", self.run), "secret": "s"}),
             "/api/credentials/*" if method == "PATCH" => json!({"secret": "another"}),
+            "/api/apps" => json!({"alias": format!("by-{}", self.run), "name": "Another"}),
+            "/api/apps/*" if method == "PATCH" => json!({"name": "Another"}),
             "/api/workspaces" => json!({"slug": format!("by-{}", self.workspace)}),
             "/api/workspaces/*/members" => json!({"email": "new@example.org", "role": "viewer"}),
             "/api/workspaces/*/members/*" if method == "PATCH" => json!({"role": "editor"}),
@@ -245,9 +255,8 @@ async fn every_route_judges_every_kind_of_caller() {
         for (who, token) in [("nowhere", &nowhere), ("elsewhere", &elsewhere), ("bob", &bob)] {
             let own = match path {
                 // Whatever is made goes to the caller's own workspace, which is the other one here.
-                "/api/workflows" | "/api/credentials" | "/api/indexes" | "/api/indexes/*" | "/api/runs" => {
-                    who != "nowhere"
-                }
+                "/api/workflows" | "/api/credentials" | "/api/indexes" | "/api/indexes/*" | "/api/runs"
+                | "/api/apps" => who != "nowhere",
                 // Users may have more workspaces.
                 "/api/workspaces" => who == "bob",
                 _ => false,
@@ -264,6 +273,9 @@ async fn every_route_judges_every_kind_of_caller() {
         }
         if row == "POST /api/credentials" {
             body_text = json!({"name": format!("right {}", things.run), "secret": "s"}).to_string();
+        }
+        if row == "POST /api/apps" {
+            body_text = json!({"alias": format!("right-{}", things.run), "name": "Another"}).to_string();
         }
         // Only who may go anywhere makes and takes away workspaces, and changes the vault's key.
         let everywhere = ["POST /api/workspaces", "DELETE /api/workspaces/*", "POST /api/admin/vault/rotate"];

@@ -3,6 +3,7 @@
 mod admin;
 mod alias;
 mod app;
+mod apps;
 mod auth;
 mod body;
 mod change;
@@ -94,6 +95,7 @@ fn central() -> impl HttpServiceFactory {
         .configure(runs::routes)
         .configure(trainings::routes)
         .configure(datasets::routes)
+        .configure(apps::routes)
         .configure(triggers::routes)
         .configure(nodes::routes)
         .configure(indexes::routes)

@@ -106,6 +106,11 @@ impl App {
         }
     }
 
+    /// Where the app with this alias opens: with the scheme and the port of [`Self::public_base`].
+    pub(super) fn url_of_alias(&self, request: &HttpRequest, alias: &str) -> String {
+        url_of_alias(&self.public_base(request), alias, &self.config().apps.domain)
+    }
+
     /// The origin of our own pages, as the request's browser names it; `None` if the request asks under a foreign name.
     pub(super) fn own_origin(&self, request: &HttpRequest) -> Option<String> {
         match &self.config().http.public_base_url {
@@ -139,6 +144,15 @@ impl App {
     }
 }
 
+fn url_of_alias(base: &str, alias: &str, domain: &str) -> String {
+    let (scheme, rest) = base.split_once("://").unwrap_or(("https", base));
+    let authority = rest.split('/').next().unwrap_or_default();
+    match RequestHost::parse(authority).and_then(|host| host.port()) {
+        Some(port) => format!("{scheme}://{alias}.{domain}:{port}"),
+        None => format!("{scheme}://{alias}.{domain}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
@@ -151,6 +165,18 @@ mod tests {
             request = request.append_header((header::HOST, *host));
         }
         check_host(request.to_srv_request().head()).is_ok()
+    }
+
+    #[test]
+    fn an_alias_has_the_scheme_and_the_port_of_the_base() {
+        for (base, url) in [
+            ("http://127.0.0.1:8000", "http://a.apps.test:8000"),
+            ("https://desk.example.org", "https://a.apps.test"),
+            ("https://desk.example.org:8443/base", "https://a.apps.test:8443"),
+            ("http://[::1]:80", "http://a.apps.test:80"),
+        ] {
+            assert_eq!(url_of_alias(base, "a", "apps.test"), url);
+        }
     }
 
     #[test]

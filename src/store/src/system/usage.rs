@@ -34,7 +34,7 @@ struct Table {
 /// About what a row takes beside its values: its head, small columns, and its places in indexes.
 const ROW: i64 = 150;
 
-const TABLES: [Table; 25] = [
+const TABLES: [Table; 29] = [
     Table {
         name: "runs",
         joins: "",
@@ -137,6 +137,25 @@ const TABLES: [Table; 25] = [
         joins: "",
         workspace: "t.workspace_id",
         values: &["runnable_config", "metrics", "metadata"],
+    },
+    Table {
+        name: "app_deployments",
+        joins: "",
+        workspace: "t.workspace_id",
+        values: &["bindings", "collections", "frame_ancestors", "report"],
+    },
+    Table {
+        name: "app_files",
+        joins: "JOIN app_deployments o ON o.id = t.deployment_id",
+        workspace: "o.workspace_id",
+        values: &["path", "policy"],
+    },
+    Table { name: "app_bindings", joins: "", workspace: "t.workspace_id", values: &["binding"] },
+    Table {
+        name: "app_collections",
+        joins: "",
+        workspace: "t.workspace_id",
+        values: &["capabilities", "schema"],
     },
     Table { name: "rollouts", joins: "", workspace: "t.workspace_id", values: &["gate", "last_canary"] },
     Table { name: "version_gates", joins: "", workspace: "t.workspace_id", values: &["error"] },

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use store::testing::TestDatabase;
 
 /// The files with `diesel::table!`.
-const SCHEMA: [&str; 5] = [
+const SCHEMA: [&str; 6] = [
     include_str!("../../src/schema.rs"),
+    include_str!("../../src/schema/hosting.rs"),
     include_str!("../../src/schema/files.rs"),
     include_str!("../../src/schema/questions.rs"),
     include_str!("../../src/schema/training.rs"),
@@ -14,7 +15,10 @@ const SCHEMA: [&str; 5] = [
 ];
 
 /// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
-const WITHOUT_DSL: [&str; 23] = [
+const WITHOUT_DSL: [&str; 26] = [
+    "app_bindings",
+    "app_collections",
+    "app_files",
     "blob_uses",
     "chat_usage",
     "erasures",

@@ -14,7 +14,7 @@ macro_rules! error_codes {
             /// Every code, in the order of the table.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The dotted code that programs compare.
+            /// The code that programs compare. Those of hosted apps have no dot.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $code,)* }
@@ -796,6 +796,15 @@ error_codes! {
         "The turn failed too often and was abandoned.",
         "The component that runs a thread's turns failed more than five times in a minute.",
         "Send the message again; the log names the cause.";
+
+    AppNotFound, "app_not_found", 404, false,
+        "App not found.",
+        "No app has this id or alias, or it was deleted.",
+        "List them with `callboard app list` or `GET /api/apps`.";
+    AliasTaken, "alias_taken", 409, false,
+        "The alias is taken.",
+        "Another app of the installation has this alias, or one that was deleted less than 30 days ago had it.",
+        "Choose another alias.";
 
     Overloaded, "service.overloaded", 503, true,
         "The service is busy; try again shortly.",

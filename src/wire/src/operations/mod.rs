@@ -1,6 +1,7 @@
 //! The operations of the HTTP interface, each declared once. Routes, the access matrix, suggestions for wrong paths,
 //! `docs/PROTOCOL.md`, `/openapi.json` and the paths of the typed client come from these declarations.
 
+pub mod apps;
 pub mod chat;
 pub mod datasets;
 pub mod health;
@@ -56,6 +57,7 @@ pub static PARTS: &[Part] = &[
         operations: trainings::ALL,
     },
     Part { name: "datasets", about: "Stored cases of trainings and evaluations.", operations: datasets::ALL },
+    Part { name: "apps", about: "Hosted apps and their deployments.", operations: apps::ALL },
     Part { name: "triggers", about: "Schedules and webhooks.", operations: triggers::ALL },
     Part { name: "socket", about: "The websocket.", operations: socket::ALL },
     Part { name: "tokens", about: "Service tokens and the audit trail.", operations: tokens::ALL },

@@ -32,7 +32,7 @@ fn contents() -> String {
     let mut list = "- [Overview of all codes](#overview)".to_owned();
     for code in ErrorCode::ALL {
         let name = code.as_str();
-        let group = name.split('.').next().unwrap_or(name);
+        let group = name.split_once('.').map_or("hosted apps", |(group, _)| group);
         if !groups.contains(&group) {
             groups.push(group);
             // Writing to a String cannot fail.

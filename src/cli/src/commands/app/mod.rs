@@ -2,26 +2,63 @@
 
 mod check;
 mod folder;
+mod manage;
 mod report;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
-use crate::options::ClientOptions;
+use crate::options::{ClientOptions, InWorkspace, in_workspace};
 use crate::output::{Failure, Output};
 
-/// What can be done with hosted apps.
+/// What can be done with hosted apps. An app is named by its alias or its id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AppCommand {
     /// Check the bundle of an app and print every finding. Needs no service
     Check(check::Check),
+    /// Create an app
+    Create(manage::Create),
+    /// List the apps of the workspace, newest first
+    List(manage::List),
+    /// Show an app
+    Show(manage::Show),
+    /// Change the name of an app, or who can open it
+    Update(manage::Update),
+    /// Delete an app with its deployments
+    Delete(manage::Delete),
+}
+
+/// An app.
+#[derive(Debug, Args)]
+struct Named {
+    /// Alias or id of the app
+    #[arg(value_name = "APP")]
+    app: String,
+    #[command(flatten)]
+    place: InWorkspace,
+    #[command(flatten)]
+    options: ClientOptions,
 }
 
 /// Returns how to print errors, too.
 pub(crate) fn run(command: AppCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    macro_rules! of_app {
+        ($command:expr) => {
+            crate::options::with_service_in(
+                &$command.named.options.clone().or(outer),
+                &$command.named.place,
+                async |session| $command.run(session).await,
+            )
+        };
+    }
     match command {
         AppCommand::Check(command) => {
             let options = command.options.clone().or(outer);
             (options.output(), command.run(&options))
         }
+        AppCommand::Create(command) => in_workspace!(command, outer),
+        AppCommand::List(command) => in_workspace!(command, outer),
+        AppCommand::Show(command) => of_app!(command),
+        AppCommand::Update(command) => of_app!(command),
+        AppCommand::Delete(command) => of_app!(command),
     }
 }

@@ -44,4 +44,6 @@ asked! {
     WorkspacesWrite: true;
     VaultRead: false;
     VaultWrite: true;
+    AppsRead: false;
+    AppsWrite: true;
 }

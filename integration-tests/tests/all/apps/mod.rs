@@ -1,0 +1,3 @@
+//! Hosted apps.
+
+mod records;

@@ -1,0 +1,126 @@
+//! Hosted apps: created, changed, deleted.
+
+use auth::scope::Scope;
+use store::{AppChange, AuditEntry, AuditTarget, Changes, NewApp, StoredApp, StoredWorkspace};
+use uuid::Uuid;
+use wire::{AuditAction, CreateApp, ErrorCode, UpdateApp};
+
+use crate::{Decision, Refusal, Requester, place};
+
+/// The host that browsers often try by themselves.
+const RESERVED: &str = "www";
+/// Most characters of a label of a host.
+const LONGEST_ALIAS: usize = 63;
+
+/// Whether a text can be the alias of an app. Ids are not: an app is found by either.
+#[must_use]
+pub fn is_alias(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=LONGEST_ALIAS).contains(&text.len())
+        && text.bytes().all(plain)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+        && text != RESERVED
+        && Uuid::parse_str(text).is_err()
+}
+
+/// The caller may decide what visitors of the workspace's apps receive: the scope, and of members only admins and owners.
+///
+/// # Errors
+/// [`ErrorCode::MissingScope`].
+pub fn check_publishes(by: Requester<'_>, workspace: &StoredWorkspace) -> Decision<()> {
+    let holds_scope = by.principal.may_in(Scope::AppsPublish, place(workspace)).is_ok();
+    if holds_scope && by.principal.may_publish_in(workspace.id) {
+        return Ok(());
+    }
+    Err(Refusal::missing([Scope::AppsPublish].into_iter().collect()))
+}
+
+/// Creates an app.
+///
+/// # Errors
+/// [`ErrorCode::AliasTaken`], [`ErrorCode::WorkspaceForbidden`] if the workspace was deleted meanwhile.
+pub async fn create(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    workspace: Uuid,
+    wanted: &CreateApp,
+) -> Decision<StoredApp> {
+    if !changes.hold_workspace(workspace).await? {
+        return Err(Refusal::new(ErrorCode::WorkspaceForbidden));
+    }
+    let access = wanted.access.unwrap_or_default().as_str();
+    let new = NewApp { workspace, alias: &wanted.alias, name: &wanted.name, access };
+    let made = changes.create_app(new).await?;
+    changes.audit(&entry(by, AuditAction::AppCreated, &made, made.alias.clone())).await?;
+    Ok(made)
+}
+
+/// Changes the name of an app, or who can open it.
+///
+/// # Errors
+/// [`ErrorCode::AppNotFound`].
+pub async fn update(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    app: Uuid,
+    wanted: UpdateApp,
+) -> Decision<StoredApp> {
+    let not_found = || Refusal::new(ErrorCode::AppNotFound);
+    let before = changes.lock_app(app).await?.ok_or_else(not_found)?;
+    let change =
+        AppChange { name: wanted.name, access: wanted.access.map(|access| access.as_str().to_owned()) };
+    let changed = changes.change_app(app, change).await?.ok_or_else(not_found)?;
+    if changed.name != before.name {
+        changes.audit(&entry(by, AuditAction::AppUpdated, &changed, changed.name.clone())).await?;
+    }
+    if changed.access != before.access {
+        changes.audit(&entry(by, AuditAction::AppAccessChanged, &changed, changed.access.clone())).await?;
+    }
+    Ok(changed)
+}
+
+/// Deletes an app.
+///
+/// # Errors
+/// [`ErrorCode::AppNotFound`].
+pub async fn delete(changes: &mut Changes, by: Requester<'_>, app: &StoredApp) -> Decision<()> {
+    if !changes.delete_app(app.id).await? {
+        return Err(Refusal::new(ErrorCode::AppNotFound));
+    }
+    Ok(changes.audit(&entry(by, AuditAction::AppDeleted, app, app.alias.clone())).await?)
+}
+
+/// Deletes the apps of a workspace that is deleted.
+pub(crate) async fn delete_all(changes: &mut Changes, by: Requester<'_>, workspace: Uuid) -> Decision<()> {
+    for app in changes.delete_apps_of(workspace).await? {
+        let reason = "its workspace was deleted".to_owned();
+        changes.audit(&entry(by, AuditAction::AppDeleted, &app, reason)).await?;
+    }
+    Ok(())
+}
+
+fn entry(by: Requester<'_>, action: AuditAction, app: &StoredApp, reason: String) -> AuditEntry {
+    let target = AuditTarget { kind: "app", id: app.id.to_string() };
+    by.audit(action, target, Some(app.workspace_id), Some(reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alias_is_a_label_of_a_host() {
+        let longest = "a".repeat(LONGEST_ALIAS);
+        for alias in ["a", "0", "my-app", "a--b", "www2", "api", longest.as_str()] {
+            assert!(is_alias(alias), "{alias}");
+        }
+        let too_long = "a".repeat(LONGEST_ALIAS + 1);
+        let id = "0190b0a0-0000-7000-8000-000000000000";
+        for text in
+            ["", "-a", "a-", "A", "a.b", "a_b", "ü", "a\n", "www", id, &id.replace('-', ""), &too_long]
+        {
+            assert!(!is_alias(text), "{text}");
+        }
+    }
+}

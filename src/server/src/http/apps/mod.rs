@@ -1,0 +1,112 @@
+//! Hosted apps: created, changed, deleted.
+
+mod records;
+mod requests;
+
+use actix_web::web::{Json, Path, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use control::apps;
+use serde_json::Value;
+use store::StoredApp;
+use uuid::Uuid;
+use wire::operations::apps as operations;
+use wire::{AppRecord, ErrorCode, Listed};
+
+use super::change::Change;
+use super::error::{ApiError, ApiResult};
+use super::guard::{AppsRead, AppsWrite, Asked, Caller};
+use super::idempotency::Reply;
+use super::paging::Part;
+use super::query::{self, Params};
+use super::routes::Routes;
+use records::record;
+
+/// In a cursor.
+const LIST: &str = "apps";
+
+pub(super) fn routes(config: &mut ServiceConfig) {
+    Routes::default()
+        .on(&operations::LIST, list)
+        .on(&operations::CREATE, create)
+        .on(&operations::READ, show)
+        .on(&operations::UPDATE, update)
+        .on(&operations::DELETE, delete)
+        .register(config);
+}
+
+/// The newest first.
+async fn list(caller: Caller<AppsRead>, request: HttpRequest) -> ApiResult<Json<Listed<AppRecord>>> {
+    let workspace = caller.workspace().await?;
+    let mut query = Params::of(&request);
+    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    ApiError::refuse(query.finish())?;
+    let mut found = caller.store().apps(workspace, part.after, part.wanted()).await?;
+    let next_cursor = part.cut(LIST, &mut found, |app| app.id);
+    let data = found.into_iter().map(|app| record(app, caller.app(), &request)).collect();
+    Ok(Json(Listed { data, next_cursor }))
+}
+
+async fn create(change: Change<AppsWrite>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let workspace = caller.workspace().await?;
+    let wanted = change.wanted(requests::create)?;
+    change
+        .make(async |changes| {
+            let made = apps::create(changes, caller.requester(), workspace, &wanted).await?;
+            Reply::made(true, &record(made, caller.app(), change.request()))
+        })
+        .await
+}
+
+async fn show(
+    caller: Caller<AppsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<AppRecord>> {
+    let app = find(&caller, &name).await?;
+    query::none(&request)?;
+    Ok(Json(record(app, caller.app(), &request)))
+}
+
+/// 200 with the record.
+async fn update(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let app = find(caller, &name).await?;
+    let mut discloses = false;
+    let wanted = change.wanted(|body| {
+        discloses = body.get("access").is_some_and(|access| *access != Value::Null);
+        requests::update(body)
+    });
+    if discloses {
+        let workspace = caller.store().workspace(app.workspace_id).await?;
+        let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::AppNotFound))?;
+        caller.allowed(apps::check_publishes(caller.requester(), &workspace)).await?;
+    }
+    let wanted = wanted?;
+    change
+        .make(async |changes| {
+            let changed = apps::update(changes, caller.requester(), app.id, wanted).await?;
+            Reply::ok(&record(changed, caller.app(), change.request()))
+        })
+        .await
+}
+
+/// 204.
+async fn delete(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let app = find(caller, &name).await?;
+    change.wants_no_more()?;
+    change
+        .make(async |changes| {
+            apps::delete(changes, caller.requester(), &app).await?;
+            Ok(Reply::nothing())
+        })
+        .await
+}
+
+/// The app with this id or alias, in a workspace that the caller may be in.
+async fn find<S: Asked>(caller: &Caller<S>, name: &str) -> ApiResult<StoredApp> {
+    let found = caller.store().app(name).await?.ok_or_else(|| ApiError::new(ErrorCode::AppNotFound))?;
+    caller.enter_workspace_of(found.workspace_id).await?;
+    Ok(found)
+}

@@ -1,0 +1,185 @@
+//! Apps: created, changed, deleted, found by their ids or aliases.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use super::retention::ALIAS_HELD;
+use crate::schema::apps;
+use crate::{Changes, Store, StoreError};
+
+/// An app that is not deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = apps)]
+pub struct StoredApp {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// The workspace that it belongs to.
+    pub workspace_id: Uuid,
+    /// The first label of its host; unique in the installation.
+    pub alias: String,
+    /// Shown to people.
+    pub name: String,
+    /// `public` or `members`.
+    pub access: String,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// When it last changed.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// An app to create.
+#[derive(Debug, Clone, Copy)]
+pub struct NewApp<'a> {
+    /// Its workspace.
+    pub workspace: Uuid,
+    /// The first label of its host.
+    pub alias: &'a str,
+    /// Shown to people.
+    pub name: &'a str,
+    /// `public` or `members`.
+    pub access: &'a str,
+}
+
+/// What to change about an app; what is `None` stays.
+#[derive(Debug, Clone, Default, AsChangeset)]
+#[diesel(table_name = apps)]
+pub struct AppChange {
+    /// Shown to people.
+    pub name: Option<String>,
+    /// `public` or `members`.
+    pub access: Option<String>,
+}
+
+impl Changes {
+    /// Creates an app.
+    ///
+    /// # Errors
+    /// [`StoreError::Taken`] if an app has the alias, or a deleted one holds it.
+    pub async fn create_app(&mut self, new: NewApp<'_>) -> Result<StoredApp, StoreError> {
+        let now = self.store.now();
+        diesel::update(apps::table)
+            .filter(apps::alias.eq(new.alias))
+            .filter(apps::holds_alias)
+            .filter(apps::deleted_at.le(now - ALIAS_HELD))
+            .set(apps::holds_alias.eq(false))
+            .execute(&mut *self.connection)
+            .await?;
+        let made = diesel::insert_into(apps::table)
+            .values((
+                apps::id.eq(self.store.ids().uuid()?),
+                apps::workspace_id.eq(new.workspace),
+                apps::alias.eq(new.alias),
+                apps::holds_alias.eq(true),
+                apps::name.eq(new.name),
+                apps::access.eq(new.access),
+                apps::created_at.eq(now),
+                apps::updated_at.eq(now),
+            ))
+            .returning(StoredApp::as_returning())
+            .get_result(&mut *self.connection)
+            .await?;
+        Ok(made)
+    }
+
+    /// Locks an app against other changes until the commit. Returns `None` if it was deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn lock_app(&mut self, id: Uuid) -> Result<Option<StoredApp>, StoreError> {
+        let found = apps::table
+            .find(id)
+            .filter(apps::deleted_at.is_null())
+            .select(StoredApp::as_select())
+            .for_update()
+            .first(&mut *self.connection)
+            .await
+            .optional()?;
+        Ok(found)
+    }
+
+    /// Changes an app. Returns `None` if it was deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn change_app(&mut self, id: Uuid, change: AppChange) -> Result<Option<StoredApp>, StoreError> {
+        let changed = diesel::update(apps::table.find(id))
+            .filter(apps::deleted_at.is_null())
+            .set((change, apps::updated_at.eq(self.store.now())))
+            .returning(StoredApp::as_returning())
+            .get_result(&mut *self.connection)
+            .await
+            .optional()?;
+        Ok(changed)
+    }
+
+    /// Deletes an app; its alias stays taken for [`ALIAS_HELD`]. Returns `false` if it was deleted before.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn delete_app(&mut self, id: Uuid) -> Result<bool, StoreError> {
+        let deleted = diesel::update(apps::table.find(id))
+            .filter(apps::deleted_at.is_null())
+            .set(apps::deleted_at.eq(Some(self.store.now())))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(deleted > 0)
+    }
+
+    /// Deletes every app of a workspace, and returns them.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn delete_apps_of(&mut self, workspace: Uuid) -> Result<Vec<StoredApp>, StoreError> {
+        let deleted = diesel::update(apps::table)
+            .filter(apps::workspace_id.eq(workspace))
+            .filter(apps::deleted_at.is_null())
+            .set(apps::deleted_at.eq(Some(self.store.now())))
+            .returning(StoredApp::as_returning())
+            .get_results(&mut *self.connection)
+            .await?;
+        Ok(deleted)
+    }
+}
+
+impl Store {
+    /// The apps of a workspace before this one, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn apps(
+        &self,
+        workspace: Uuid,
+        before: Option<Uuid>,
+        limit: i64,
+    ) -> Result<Vec<StoredApp>, StoreError> {
+        let mut rows = apps::table
+            .filter(apps::workspace_id.eq(workspace))
+            .filter(apps::deleted_at.is_null())
+            .into_boxed();
+        if let Some(before) = before {
+            rows = rows.filter(apps::id.lt(before));
+        }
+        let rows = rows.order(apps::id.desc()).limit(limit).select(StoredApp::as_select());
+        Ok(rows.load(&mut *self.connection().await?).await?)
+    }
+
+    /// The app with this id or alias.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn app(&self, name: &str) -> Result<Option<StoredApp>, StoreError> {
+        // PostgreSQL refuses the text instead of finding nothing.
+        if name.contains('\0') {
+            return Ok(None);
+        }
+        let rows = apps::table.filter(apps::deleted_at.is_null()).into_boxed();
+        let rows = match Uuid::parse_str(name) {
+            Ok(id) => rows.filter(apps::id.eq(id)),
+            Err(_) => rows.filter(apps::alias.eq(name)),
+        };
+        let found = rows.select(StoredApp::as_select()).first(&mut *self.connection().await?).await;
+        Ok(found.optional()?)
+    }
+}

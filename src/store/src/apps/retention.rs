@@ -1,0 +1,63 @@
+//! What remains of deleted apps. Each call does a part and returns whether there may be more.
+
+use chrono::TimeDelta;
+use diesel::sql_types::{BigInt, Timestamptz};
+use diesel_async::RunQueryDsl;
+
+use crate::system::retention::is_full;
+use crate::{Store, StoreError};
+
+/// How long the alias of a deleted app stays taken.
+pub const ALIAS_HELD: TimeDelta = TimeDelta::days(30);
+/// Deployments of one part: each may have thousands of files.
+const DEPLOYMENTS_PART: i64 = 2;
+/// Apps of one part.
+const APPS_PART: i64 = 100;
+
+/// Deletes the deployments in `gone`, whose files and uses go with them.
+const DELETE_DEPLOYMENTS: &str = "
+     files AS (DELETE FROM app_files t USING gone WHERE t.deployment_id = gone.id),
+     uses AS (DELETE FROM blob_uses t USING gone WHERE t.owner = gone.id AND t.kind = 'app_file')
+     DELETE FROM app_deployments t USING gone WHERE t.id = gone.id";
+
+impl Store {
+    /// Erases what deleted apps had, and deletes the rows of those that hold their alias no longer.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn erase_deleted_apps(&self) -> Result<bool, StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        let sql = format!(
+            "WITH gone AS MATERIALIZED (SELECT d.id FROM app_deployments d JOIN apps a ON a.id = d.app_id
+                 WHERE a.deleted_at IS NOT NULL AND a.erased_at IS NULL
+                 ORDER BY d.id LIMIT $1 FOR UPDATE OF d SKIP LOCKED), {DELETE_DEPLOYMENTS}"
+        );
+        let deployments =
+            diesel::sql_query(sql).bind::<BigInt, _>(DEPLOYMENTS_PART).execute(&mut *connection);
+        if is_full(deployments.await?, DEPLOYMENTS_PART) {
+            return Ok(true);
+        }
+        let erased = diesel::sql_query(
+            "WITH gone AS MATERIALIZED (SELECT id FROM apps WHERE deleted_at IS NOT NULL AND erased_at IS NULL
+                 AND NOT EXISTS (SELECT FROM app_deployments d WHERE d.app_id = apps.id)
+                 ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED),
+             bindings AS (DELETE FROM app_bindings t USING gone WHERE t.app_id = gone.id),
+             collections AS (DELETE FROM app_collections t USING gone WHERE t.app_id = gone.id)
+             UPDATE apps t SET erased_at = $2, name = '' FROM gone WHERE t.id = gone.id",
+        )
+        .bind::<BigInt, _>(APPS_PART)
+        .bind::<Timestamptz, _>(now)
+        .execute(&mut *connection)
+        .await?;
+        let forgotten = diesel::sql_query(
+            "DELETE FROM apps WHERE id IN (SELECT id FROM apps WHERE deleted_at <= $2 AND erased_at IS NOT NULL
+                 ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)",
+        )
+        .bind::<BigInt, _>(APPS_PART)
+        .bind::<Timestamptz, _>(now - ALIAS_HELD)
+        .execute(&mut *connection)
+        .await?;
+        Ok(is_full(erased, APPS_PART) || is_full(forgotten, APPS_PART))
+    }
+}

@@ -1,0 +1,39 @@
+//! Hosted apps.
+
+diesel::table! {
+    apps (id) {
+        id -> Uuid,
+        workspace_id -> Uuid,
+        alias -> Text,
+        holds_alias -> Bool,
+        name -> Text,
+        access -> Text,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+        deleted_at -> Nullable<Timestamptz>,
+        erased_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    app_deployments (id) {
+        id -> Uuid,
+        app_id -> Uuid,
+        workspace_id -> Uuid,
+        digest -> Bytea,
+        size -> Int8,
+        expanded_size -> Int8,
+        file_count -> Int4,
+        available -> Bool,
+        bindings -> Text,
+        declares_bindings -> Bool,
+        collections -> Text,
+        declares_collections -> Bool,
+        spa -> Bool,
+        frame_ancestors -> Text,
+        wasm -> Bool,
+        report -> Text,
+        created_by -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
