@@ -177,7 +177,7 @@ impl Retention {
 
     /// Before blobs, which lose uses with them.
     async fn erase_apps(&self) -> Result<(), StoreError> {
-        while self.store.erase_deleted_apps().await? {
+        while self.store.erase_deleted_apps().await? || self.store.forget_old_deployments().await? {
             self.clock.sleep(DELETE_PAUSE).await;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use client::{ClientError, Fault};
 use serde::Serialize;
 use serde_json::json;
-use wire::FieldError;
+use wire::{BundleFinding, ErrorCode, FieldError};
 
 use crate::terminal::{Paint, harmless};
 
@@ -17,6 +17,7 @@ pub(crate) struct Complaint {
     code: Option<String>,
     request_id: Option<String>,
     problems: Vec<Problem>,
+    findings: Vec<BundleFinding>,
     hints: Vec<String>,
 }
 
@@ -56,6 +57,8 @@ struct Told<'a> {
     code: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [Problem],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    findings: &'a [BundleFinding],
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
 }
@@ -83,6 +86,7 @@ impl Complaint {
                     code: Some(detail.code),
                     request_id: detail.request_id,
                     problems: problems.collect(),
+                    findings: detail.findings,
                     hints: Vec::new(),
                 };
                 complaint.with_usual_hint()
@@ -220,6 +224,9 @@ impl Complaint {
         for problem in &self.problems {
             let _ = write!(text, "\n  {}", problem.line(paint));
         }
+        for found in &self.findings {
+            let _ = write!(text, "\n  {}", finding(found, paint));
+        }
         if let Some(id) = &self.request_id {
             let _ = write!(text, "\nThe log of the service has the cause under {id}.");
         }
@@ -235,6 +242,7 @@ impl Complaint {
             message: &self.message,
             code: self.code.as_deref(),
             errors: &self.problems,
+            findings: &self.findings,
             request_id: self.request_id.as_deref(),
         };
         json!({"detail": told}).to_string()
@@ -249,6 +257,15 @@ pub(crate) fn line(field: &FieldError, place: Option<&Place>, paint: Paint) -> S
     let code = paint.dim(format_args!("({})", harmless(&field.code)));
     let (pointer, message) = (harmless(pointer), harmless(&field.message));
     format!("{place}{}: {message}{} {code}", paint.bold(pointer), harmless(&suggestion))
+}
+
+/// A finding of a bundle: where it is, what is wrong, and what to change.
+fn finding(found: &BundleFinding, paint: Paint) -> String {
+    let line = found.line.map(|line| format!(":{line}")).unwrap_or_default();
+    let place = format!("{}{line}", found.path.as_deref().map_or_else(|| "archive".into(), harmless));
+    let help = ErrorCode::from_code(&found.code).map(ErrorCode::help).unwrap_or_default();
+    let code = paint.dim(format_args!("({})", harmless(&found.code)));
+    format!("{}: {} {help} {code}", paint.bold(place), harmless(&found.detail))
 }
 
 impl Problem {

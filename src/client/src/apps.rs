@@ -1,10 +1,29 @@
 //! Hosted apps.
 
-use wire::operations::apps;
-use wire::{AppRecord, CreateApp, Listed, UpdateApp};
+use std::io;
+use std::time::Duration;
 
-use crate::client::Client;
+use bytes::Bytes;
+use futures_util::stream;
+use reqwest::Body;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use wire::operations::apps;
+use wire::{AppRecord, CreateApp, DeploymentRecord, DeploymentSummary, Listed, UpdateApp};
+
+use crate::client::{Bearer, Client};
 use crate::{ClientError, Part};
+
+/// Added to the time limit of a response: how long the service accepts an upload and checks it.
+const UPLOAD_ALLOWANCE: Duration = Duration::from_secs(640);
+
+/// A bundle to upload.
+#[derive(Debug)]
+pub struct Archive<C> {
+    /// Bytes of all chunks.
+    pub size: u64,
+    /// Its bytes in order; read while they are sent.
+    pub chunks: C,
+}
 
 /// Every call takes an app's id or alias, and fails as [`crate::Answer::ok`] does.
 impl Client {
@@ -46,5 +65,48 @@ impl Client {
     /// See above.
     pub async fn delete_app(&self, app: &str) -> Result<(), ClientError> {
         self.change(&apps::DELETE, &[app], None::<&()>).await?.done()
+    }
+
+    /// `GET /api/apps/{app}/deployments`: part of the list, newest first.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn deployments(
+        &self,
+        app: &str,
+        part: &Part,
+    ) -> Result<Listed<DeploymentSummary>, ClientError> {
+        self.read(&apps::LIST_DEPLOYMENTS, &[app], &part.query()).await?.ok()
+    }
+
+    /// `POST /api/apps/{app}/deployments`: uploads a bundle, once however often it is sent with the same key.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn deploy<C>(
+        &self,
+        app: &str,
+        key: &str,
+        archive: Archive<C>,
+    ) -> Result<DeploymentRecord, ClientError>
+    where
+        C: Iterator<Item = io::Result<Vec<u8>>> + Send + 'static,
+    {
+        let chunks = archive.chunks.map(|chunk| chunk.map(Bytes::from));
+        let request = self
+            .operation(&apps::DEPLOY, &[app], Bearer::Service)?
+            .header(CONTENT_TYPE, "application/zip")
+            .header(CONTENT_LENGTH, archive.size)
+            .header("idempotency-key", key)
+            .body(Body::wrap_stream(stream::iter(chunks)));
+        self.answer_after(request, UPLOAD_ALLOWANCE).await?.ok()
+    }
+
+    /// `GET /api/apps/{app}/deployments/{deployment}`: one deployment.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn deployment(&self, app: &str, deployment: &str) -> Result<DeploymentRecord, ClientError> {
+        self.read(&apps::READ_DEPLOYMENT, &[app, deployment], &[]).await?.ok()
     }
 }

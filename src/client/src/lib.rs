@@ -35,6 +35,7 @@ mod workspaces;
 
 pub use admin::AuditFilter;
 pub use answer::Answer;
+pub use apps::Archive;
 pub use builder::ClientBuilder;
 pub use chat::ChatOptions;
 pub use client::{Client, Exchange};

@@ -1,7 +1,10 @@
-//! Hosted apps: created, changed, deleted.
+//! Hosted apps: created, changed, deployed to, deleted.
 
 use auth::scope::Scope;
-use store::{AppChange, AuditEntry, AuditTarget, Changes, NewApp, StoredApp, StoredWorkspace};
+use store::{
+    AppChange, AuditEntry, AuditTarget, Changes, DeploymentFile, NewApp, Outcome, StoredApp,
+    StoredDeployment, StoredWorkspace,
+};
 use uuid::Uuid;
 use wire::{AuditAction, CreateApp, ErrorCode, UpdateApp};
 
@@ -89,6 +92,29 @@ pub async fn delete(changes: &mut Changes, by: Requester<'_>, app: &StoredApp) -
         return Err(Refusal::new(ErrorCode::AppNotFound));
     }
     Ok(changes.audit(&entry(by, AuditAction::AppDeleted, app, app.alias.clone())).await?)
+}
+
+/// Stores a bundle that was accepted as a deployment; its files are stored as blobs.
+///
+/// # Errors
+/// [`ErrorCode::AppNotFound`] if the app was deleted meanwhile.
+pub async fn deploy(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    new: StoredDeployment,
+    files: &[DeploymentFile],
+) -> Decision<StoredDeployment> {
+    let app = changes.lock_app(new.app_id).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
+    let made = changes.create_deployment(new, files).await?;
+    changes.audit(&entry(by, AuditAction::AppDeployed, &app, made.id.to_string())).await?;
+    Ok(made)
+}
+
+/// The row of the audit trail for a bundle that was refused.
+#[must_use]
+pub fn refused(by: Requester<'_>, app: &StoredApp, code: ErrorCode) -> AuditEntry {
+    let entry = entry(by, AuditAction::AppDeployRefused, app, code.as_str().to_owned());
+    AuditEntry { outcome: Outcome::Denied, ..entry }
 }
 
 /// Deletes the apps of a workspace that is deleted.

@@ -24,7 +24,7 @@ use store::{Options as StoreOptions, Store, StoreError};
 use tokio::task::JoinHandle;
 
 use crate::cdn::WidgetScript;
-use crate::http::{App, AppParts, Gate, GateParts};
+use crate::http::{App, AppParts, BundleUploads, Gate, GateParts};
 use crate::keys::KeysError;
 use crate::listener::{ListenError, listen};
 use crate::tls::{PairError, Tls};
@@ -175,6 +175,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     let sandbox = sandbox(&config.sandbox);
     let limits = UploadLimits { file: config.chat.upload_max_bytes, day: config.chat.upload_daily_bytes };
     let uploads = Uploads::new(store.clone(), sandbox.clone(), Arc::clone(&clock), ids.clone(), limits);
+    let bundles = BundleUploads::open(data_dir.path())?;
     let sign_in = sign_in::keys(&store, ring.as_deref()).await?;
     let mail = sign_in::mail(config, &sign_in)?;
     let provider = sign_in::provider(config, &store, ring.as_deref(), &clock).await?;
@@ -234,6 +235,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         visitors,
         links,
         uploads,
+        bundles,
         sign_in,
         provider,
         clock: Arc::clone(&clock),

@@ -74,5 +74,7 @@ audit_actions! {
     AppUpdated, "app.updated", "An app was renamed.";
     AppAccessChanged, "app.access_changed", "Who can open an app was changed.";
     AppDeleted, "app.deleted", "An app was deleted, by hand or with its workspace.";
+    AppDeployed, "app.deployed", "A bundle was uploaded and became a deployment of an app.";
+    AppDeployRefused, "app.deploy_refused", "A bundle for an app was refused; the reason is the first code.";
     SearchIndexDeleted, "search_index.deleted", "A search index was deleted.";
 }

@@ -23,12 +23,29 @@ pub struct ErrorDetail {
     /// Every problem of a request that did not validate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
+    /// Of a bundle of an app that was refused: 1 to 50 reasons, the first by precedence first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<BundleFinding>,
     /// Of `item.not_pending`: the stream of the turn that continues with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_id: Option<String>,
     /// On a 5xx: the id under which the log has the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+}
+
+/// One reason why a bundle is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BundleFinding {
+    /// The stable code.
+    pub code: String,
+    /// The file, escaped and shortened to 256 characters; null if the finding concerns the whole archive.
+    pub path: Option<String>,
+    /// The line in the file, from 1.
+    pub line: Option<u32>,
+    /// What exactly is wrong.
+    pub detail: String,
 }
 
 /// One problem at one place of a request.
@@ -91,6 +108,7 @@ impl ErrorBody {
                 message: code.message().to_owned(),
                 code: code.as_str().to_owned(),
                 errors: Vec::new(),
+                findings: Vec::new(),
                 request_id: None,
             },
         }

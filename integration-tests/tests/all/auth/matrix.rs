@@ -21,6 +21,7 @@ struct Things {
     checkpoint: String,
     dataset: String,
     app: String,
+    deployment: String,
 }
 
 impl Things {
@@ -119,6 +120,11 @@ impl Things {
             let asked = json!({"alias": slug, "name": "An app"});
             app = t.root().post("/api/apps", &asked).await.value()["id"].clone();
         }
+        let mut deployment = json!("");
+        if path.contains("/deployments/") {
+            let uploads = format!("/api/apps/{slug}/deployments");
+            deployment = t.root().send("POST", &uploads, &ZIP, crate::apps::PAGE).await.value()["id"].clone();
+        }
         let (token, workspace, member) = (&token["id"], &workspace["id"], &member["user_id"]);
         Self {
             workflow: workflow.id,
@@ -133,6 +139,7 @@ impl Things {
             checkpoint: text(&checkpoint),
             dataset: text(&dataset),
             app: text(&app),
+            deployment: text(&deployment),
         }
     }
 
@@ -153,6 +160,7 @@ impl Things {
             path if path.contains("/chat/threads/") => &self.thread,
             path if path.contains("/chat/visitors/") => "visitor:1",
             path if path.contains("/datasets/") => &self.dataset,
+            path if path.contains("/deployments/") => &self.deployment,
             path if path.contains("/trainer/runs/") => &self.training,
             path if path.contains("/trainer/checkpoints/") => &self.checkpoint,
             _ => "1",
@@ -191,6 +199,9 @@ impl Things {
     }
 }
 
+/// What a bundle is sent with.
+const ZIP: [(&str, &str); 1] = [("content-type", "application/zip")];
+
 #[tokio::test]
 async fn every_route_judges_every_kind_of_caller() {
     let mail = MailServer::start().await;
@@ -223,8 +234,13 @@ async fn every_route_judges_every_kind_of_caller() {
         let things = Things::of(&t, path).await;
         let (address, body) = things.request(method, path);
         let row = format!("{method} {path}");
-        let content = [("content-type", "application/json")];
-        let mut body_text = if method == "GET" { String::new() } else { body.to_string() };
+        let (mut content, mut body_text) = ([("content-type", "application/json")], body.to_string());
+        if method == "GET" {
+            body_text.clear();
+        }
+        if row == "POST /api/apps/*/deployments" {
+            (content, body_text) = (ZIP, crate::apps::PAGE.to_owned());
+        }
         let plain = t.send(method, &address, &content, &body_text).await;
         let (scope, bound) = match operation.access {
             Access::User | Access::Own => {
@@ -282,7 +298,7 @@ async fn every_route_judges_every_kind_of_caller() {
         let everywhere = everywhere.contains(&row.as_str());
         let places = ["default", things.workspace.as_str()];
         let right = t.root().token(&texts, if everywhere { &[] } else { &places }).await;
-        let headers = [("content-type", "application/json"), ("x-workspace", "default")];
+        let headers = [content[0], ("x-workspace", "default")];
         let inside = path.starts_with("/api/workspaces/");
         let headers = if inside { &headers[..1] } else { &headers[..] };
         let answer = t.bearer(&right).send(method, &address, headers, &body_text).await;

@@ -37,3 +37,47 @@ async fn an_app_is_created_listed_shown_changed_and_deleted() {
     let taken = terminal.run(&["app", "create", "desk"]).await;
     assert!(taken.status == Some(1) && taken.err.contains("(alias_taken)"), "{}", taken.err);
 }
+
+#[tokio::test]
+async fn a_folder_is_deployed_and_what_is_wrong_with_it_is_told() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    terminal.does(&["app", "create", "desk"]).await;
+    let none = terminal.run(&["app", "deployments", "desk"]).await;
+    assert!(none.err.starts_with("No deployments found."), "{}", none.err);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    std::fs::write(folder.path().join("index.html"), "<p>Hi</p>\n<img src=\"https://example.org/a.png\">")
+        .unwrap();
+    std::fs::write(folder.path().join("app.js"), "let a = 1;\n".repeat(20_000)).unwrap();
+    let deployed = terminal.run(&["app", "deploy", "desk", path]).await;
+    assert_eq!(deployed.status, Some(0), "{}", deployed.err);
+    assert!(
+        deployed.out.contains("files      2\n") && deployed.out.contains("size       214.8 KiB ("),
+        "{}",
+        deployed.out
+    );
+    assert!(deployed.err.contains("note: index.html:2  external_url"), "{}", deployed.err);
+    let listed = terminal.does(&["app", "deployments", "desk"]).await;
+    assert!(listed.starts_with("CREATED") && listed.lines().count() == 2, "{listed}");
+    let json = terminal.does(&["app", "deploy", "desk", path, "--output", "json"]).await;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["file_count"], 2);
+    std::fs::write(folder.path().join("index.html"), "<p>\n<a onclick=\"b()\">").unwrap();
+    let refused = terminal.run(&["app", "deploy", "desk", path]).await;
+    assert_eq!(refused.status, Some(1), "{}", refused.err);
+    for told in ["(inline_event_handler)", "index.html:2: ", "addEventListener"] {
+        assert!(refused.err.contains(told), "{}", refused.err);
+    }
+    let refused = terminal.run(&["app", "deploy", "desk", path, "--output", "json"]).await;
+    let body: Value = serde_json::from_str(refused.err.trim()).unwrap();
+    assert_eq!(body["detail"]["findings"][0]["line"], 2);
+    let checked = terminal.run(&["app", "check", path]).await;
+    assert!(
+        checked.status == Some(1) && checked.out.contains("index.html:2  inline_event_handler"),
+        "{}",
+        checked.out
+    );
+    let missing = terminal.run(&["app", "deploy", "desk", "/nowhere"]).await;
+    assert!(missing.status == Some(2) && missing.err.contains("cannot be read"), "{}", missing.err);
+}

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
+use super::apps::BundleUploads;
 use super::chat::{Limits, UploadPermits};
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
@@ -41,6 +42,7 @@ pub(crate) struct AppParts {
     pub(crate) visitors: VisitorKey,
     pub(crate) links: Arc<LinkKey>,
     pub(crate) uploads: Uploads,
+    pub(crate) bundles: BundleUploads,
     pub(crate) sign_in: SignInKeys,
     pub(crate) provider: Option<Provider>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -163,6 +165,11 @@ impl App {
     /// Accepts files.
     pub(super) fn uploads(&self) -> &Uploads {
         &self.inner.parts.uploads
+    }
+
+    /// Receives bundles of apps.
+    pub(super) fn bundle_uploads(&self) -> &BundleUploads {
+        &self.inner.parts.bundles
     }
 
     pub(super) fn large_body_permits(&self) -> &UploadPermits {

@@ -14,7 +14,7 @@ use actors::lanes::WriteError;
 use actors::plans::PlanError;
 use store::StoreError;
 use uuid::Uuid;
-use wire::{ErrorBody, ErrorCode, FieldError, MOST_PROBLEMS};
+use wire::{BundleFinding, ErrorBody, ErrorCode, FieldError, MOST_PROBLEMS};
 
 /// Seconds that a client should wait after a 503 or 429 that does not say.
 const RETRY_AFTER: u32 = 1;
@@ -28,6 +28,7 @@ pub(crate) struct ApiError {
     code: ErrorCode,
     message: Option<String>,
     errors: Vec<FieldError>,
+    findings: Box<[BundleFinding]>,
     header: Option<Box<Header>>,
     status: Option<NonZeroU16>,
     retry_after: Option<NonZeroU32>,
@@ -46,6 +47,7 @@ impl ApiError {
             code,
             message: None,
             errors: Vec::new(),
+            findings: Box::default(),
             header: None,
             status: None,
             retry_after: None,
@@ -64,6 +66,17 @@ impl ApiError {
                 error.with_message(format!("{message} Only the first {MOST_PROBLEMS} problems are listed."));
         }
         Self { errors, ..error }
+    }
+
+    /// The findings of a bundle, the first by precedence first.
+    pub(crate) fn found(findings: Vec<BundleFinding>) -> Self {
+        let code = findings.first().and_then(|first| ErrorCode::from_code(&first.code));
+        Self { findings: findings.into(), ..Self::new(code.unwrap_or(ErrorCode::Internal)) }
+    }
+
+    /// Whether a bundle was refused.
+    pub(crate) fn is_of_bundle(&self) -> bool {
+        !self.findings.is_empty() || self.code == ErrorCode::BundlePartInvalid
     }
 
     /// Nothing, when there are no problems.
@@ -123,6 +136,7 @@ impl ApiError {
     pub(crate) fn body(&self) -> ErrorBody {
         let mut body = ErrorBody::new(self.code);
         body.detail.errors.clone_from(&self.errors);
+        body.detail.findings = self.findings.to_vec();
         body.detail.stream_id = self.stream.as_ref().map(ToString::to_string);
         if let Some(message) = &self.message {
             body.detail.message.clone_from(message);

@@ -68,11 +68,16 @@ pub(super) struct Once {
 impl Once {
     /// The request with its key, if it has one.
     pub(super) fn of<S>(caller: &Caller<S>, request: &HttpRequest, body: &[u8]) -> ApiResult<Self> {
-        let key = key(request)?.map(|key| RequestKey {
-            scope: scope(caller, request),
-            key,
-            digest: digest(&SHA256, body).as_ref().to_vec(),
-        });
+        Self::with_digest(caller, request, digest(&SHA256, body).as_ref().to_vec())
+    }
+
+    /// The same where the SHA-256 of what was sent is known.
+    pub(super) fn with_digest<S>(
+        caller: &Caller<S>,
+        request: &HttpRequest,
+        digest: Vec<u8>,
+    ) -> ApiResult<Self> {
+        let key = key(request)?.map(|key| RequestKey { scope: scope(caller, request), key, digest });
         Ok(Self { app: caller.app().clone(), key })
     }
 

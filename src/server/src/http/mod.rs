@@ -47,6 +47,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use kernel::timestamp as time;
 
 pub(crate) use app::{App, AppParts};
+pub(crate) use apps::BundleUploads;
 pub(crate) use auth::Keys as SignInKeys;
 use error::{ApiError, ApiResult};
 pub(crate) use guard::{Gate, GateParts};

@@ -1,7 +1,12 @@
 //! Hosted apps and their deployments.
 
+mod deployments;
 mod records;
 mod retention;
 
+pub use deployments::*;
 pub use records::*;
 pub use retention::ALIAS_HELD;
+
+/// The kind of uses by which deployments keep their files.
+const FILE_USE: &str = "app_file";

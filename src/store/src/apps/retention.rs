@@ -20,7 +20,31 @@ const DELETE_DEPLOYMENTS: &str = "
      uses AS (DELETE FROM blob_uses t USING gone WHERE t.owner = gone.id AND t.kind = 'app_file')
      DELETE FROM app_deployments t USING gone WHERE t.id = gone.id";
 
+/// Deployments of an app whose files are kept.
+const DEPLOYMENTS_KEPT: i64 = 50;
+
 impl Store {
+    /// Forgets the files of deployments that are not among the newest of their apps; the deployments stay.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn forget_old_deployments(&self) -> Result<bool, StoreError> {
+        let sql = "
+            WITH placed AS (SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY id DESC) AS place
+                FROM app_deployments WHERE available),
+            gone AS MATERIALIZED (SELECT id FROM app_deployments WHERE available
+                AND id IN (SELECT id FROM placed WHERE place > $2) ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED),
+            files AS (DELETE FROM app_files t USING gone WHERE t.deployment_id = gone.id),
+            uses AS (DELETE FROM blob_uses t USING gone WHERE t.owner = gone.id AND t.kind = 'app_file')
+            UPDATE app_deployments t SET available = false FROM gone WHERE t.id = gone.id";
+        let forgotten = diesel::sql_query(sql)
+            .bind::<BigInt, _>(DEPLOYMENTS_PART)
+            .bind::<BigInt, _>(DEPLOYMENTS_KEPT)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(is_full(forgotten, DEPLOYMENTS_PART))
+    }
+
     /// Erases what deleted apps had, and deletes the rows of those that hold their alias no longer.
     ///
     /// # Errors

@@ -1,8 +1,10 @@
 //! Binary values, what uses them, and their streams.
 
+mod parts;
 pub(crate) mod records;
 mod streams;
 pub(crate) mod uses;
 
+pub use parts::*;
 pub use streams::*;
 pub use uses::*;

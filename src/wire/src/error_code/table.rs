@@ -805,6 +805,163 @@ error_codes! {
         "The alias is taken.",
         "Another app of the installation has this alias, or one that was deleted less than 30 days ago had it.",
         "Choose another alias.";
+    DeploymentNotFound, "deployment_not_found", 404, false,
+        "Deployment not found.",
+        "The app has no deployment with this id.",
+        "List them with `callboard app deployments` or `GET /api/apps/{app}/deployments`.";
+    BundlePartInvalid, "bundle_part_invalid", 422, false,
+        "The form must have exactly one part, `bundle`.",
+        "The upload is a form with another part, with several, with none, or that cannot be read.",
+        "Send the archive as the part `bundle` and nothing else, or as a body of the type application/zip.";
+    ValidationBusy, "validation_busy", 503, true,
+        "Other bundles are being checked; try again shortly.",
+        "An instance checks two bundles at once, one of each workspace, and no check ended within 10 seconds; or the check of this \
+         bundle took more than 10 seconds.",
+        "Wait for the seconds in `Retry-After`, then upload again. If it always takes too long, make the documents smaller.";
+    NotAZip, "not_a_zip", 422, false,
+        "The file is not a ZIP archive.",
+        "The upload is empty, cut short, or another kind of archive.",
+        "Upload a complete ZIP archive.";
+    ZipMalformed, "zip_malformed", 422, false,
+        "The archive does not have exactly one meaning.",
+        "Readers could disagree about the archive: it has a comment, ZIP64 records, several disks, unlisted or differing headers, or bytes before, between or after its entries.",
+        "Create the archive again with a common tool, without comments, ZIP64 records or data before or after it.";
+    ZipOverlap, "zip_overlap", 422, false,
+        "Two entries of the archive share bytes.",
+        "Entries of the archive contain each other or share data.",
+        "Create the archive again with a common tool.";
+    EncryptedEntry, "encrypted_entry", 422, false,
+        "An entry of the archive is encrypted.",
+        "The archive or an entry was made with a password.",
+        "Create the archive without a password.";
+    UnsupportedCompression, "unsupported_compression", 422, false,
+        "An entry is compressed with a method other than deflate.",
+        "An entry uses a method such as deflate64, bzip2, lzma, xz or zstd.",
+        "Create the archive with the methods \"store\" or \"deflate\".";
+    CrcMismatch, "crc_mismatch", 422, false,
+        "The content of an entry is damaged.",
+        "The checksum of an entry does not fit its content.",
+        "Create the archive again.";
+    SizeMismatch, "size_mismatch", 422, false,
+        "An entry has another size than the archive says.",
+        "An entry inflates to fewer or more bytes than the archive declares.",
+        "Create the archive again.";
+    BundleTooLarge, "bundle_too_large", 413, false,
+        "The archive is too large.",
+        "The archive has more bytes than SERVICE_APPS_MAX_COMPRESSED_BYTES.",
+        "Remove files that the app does not use.";
+    ExpandedTooLarge, "expanded_too_large", 422, false,
+        "The files of the bundle are too large together.",
+        "The files have more bytes together than SERVICE_APPS_MAX_EXPANDED_BYTES.",
+        "Remove files that the app does not use, such as source maps.";
+    TooManyFiles, "too_many_files", 422, false,
+        "The bundle has too many files.",
+        "The archive has more files than SERVICE_APPS_MAX_FILES.",
+        "Bundle the modules of the app, and remove files that the app does not use.";
+    FileTooLarge, "file_too_large", 422, false,
+        "A file of the bundle is too large.",
+        "A file has more bytes than SERVICE_APPS_MAX_FILE_BYTES.",
+        "Make the file smaller, or host it elsewhere.";
+    PathTooDeep, "path_too_deep", 422, false,
+        "A path has too many folders.",
+        "A path has more names than SERVICE_APPS_MAX_DEPTH.",
+        "Move the file to a folder nearer to the root.";
+    PathTooLong, "path_too_long", 422, false,
+        "A path, or a name in it, is too long.",
+        "A path has more than 1,024 bytes, or a name in it more than 255.",
+        "Use shorter names.";
+    DirectoryTooLarge, "directory_too_large", 422, false,
+        "The directory of the archive is too large.",
+        "The central directory has more than 8 MiB.",
+        "Use fewer files and shorter names.";
+    UnsafePath, "unsafe_path", 422, false,
+        "A path could leave its folder, or means different files on different systems.",
+        "A path is absolute, contains `..`, `\\`, control or reserved characters, or is a device name of another system.",
+        "Use relative paths with plain names and `/` between them.";
+    NameNotUtf8, "name_not_utf8", 422, false,
+        "A name is not UTF-8, or is not marked as UTF-8.",
+        "The bytes of a name are not UTF-8, or a name beyond ASCII lacks the flag for UTF-8.",
+        "Create the archive with a tool that writes names as UTF-8, or use ASCII names.";
+    PathCollision, "path_collision", 422, false,
+        "Two paths are the same on some systems.",
+        "Two paths are equal without regard to case or Unicode form, or a file is also a folder.",
+        "Rename one of the two files.";
+    PathNotNormalized, "path_not_normalized", 422, false,
+        "A path is not in the Unicode form NFC.",
+        "A path contains characters in a decomposed Unicode form.",
+        "Rename the file; archives made on macOS may need a tool that writes NFC.";
+    Symlink, "symlink", 422, false,
+        "An entry is a link.",
+        "An entry is a symbolic or a hard link.",
+        "Replace the link by the file.";
+    SpecialFile, "special_file", 422, false,
+        "An entry is neither a plain file nor a plain folder.",
+        "An entry is a device, a pipe or a socket, has special mode bits, or is a folder with data.",
+        "Remove the entry, or clear its special mode bits.";
+    ReservedPath, "reserved_path", 422, false,
+        "The path is reserved.",
+        "A path begins with `__service` or `.well-known`, or is a file that other hosts interpret.",
+        "Rename or remove the file.";
+    IndexMissing, "index_missing", 422, false,
+        "The bundle has no `index.html` at its root.",
+        "There is no file with exactly this path.",
+        "Archive the content of the build folder, not the folder itself.";
+    SensitiveFile, "sensitive_file", 422, false,
+        "The file is hidden or holds a secret, and would be public.",
+        "A name begins with a dot, or is that of a private key.",
+        "Remove the file from the bundle.";
+    NestedArchive, "nested_archive", 422, false,
+        "A file is an archive or contains one.",
+        "The content or the name of a file is that of an archive.",
+        "Remove the file. The service compresses files itself; it needs no `.gz` files.";
+    Executable, "executable", 422, false,
+        "A file is a program.",
+        "The content or the name of a file is that of a program or a script of a shell. WebAssembly is allowed.",
+        "Remove the file.";
+    NotUtf8, "not_utf8", 422, false,
+        "A document is not UTF-8, or declares another encoding.",
+        "An HTML, SVG or XML file, or the manifest, is not valid UTF-8 or declares something else.",
+        "Save the file as UTF-8, and declare no other encoding.";
+    HtmlParseLimit, "html_parse_limit", 422, false,
+        "A document is too large or too complex to check.",
+        "A document has more than 5 MiB, too many elements, attributes, levels or inline scripts, or takes more than two seconds.",
+        "Make the document smaller: move data and scripts to other files.";
+    InlineEventHandler, "inline_event_handler", 422, false,
+        "An attribute contains a script.",
+        "An HTML or SVG element has an attribute such as `onclick`.",
+        "Move the script to a file and use `addEventListener`.";
+    JavascriptUrl, "javascript_url", 422, false,
+        "An address runs a script.",
+        "An attribute with an address begins with `javascript:`, `vbscript:` or a `data:` document.",
+        "Use a button with an event listener, or an address of the app.";
+    UnsupportedScriptType, "unsupported_script_type", 422, false,
+        "A script has a type that the app cannot use.",
+        "A script has an unknown type or `speculationrules`, both `src` and content, or is a second import map.",
+        "Compile the script to JavaScript, and keep either `src` or an inline script.";
+    ExternalScript, "external_script", 422, false,
+        "A script comes from another origin, and the policy of the app would block it.",
+        "`src` of a script, a module preload or an import map leads to another origin.",
+        "Copy the script into the bundle and use a relative address.";
+    UnsupportedElement, "unsupported_element", 422, false,
+        "A document has an element that the app cannot use.",
+        "A document has `object`, `embed`, `applet`, `frameset`, `iframe srcdoc`, or a `base` or `meta` that leads elsewhere.",
+        "Remove the element.";
+    SvgScript, "svg_script", 422, false,
+        "An SVG or XML file has a script, an entity or a style sheet instruction.",
+        "An SVG or XML file contains something that runs or loads.",
+        "Remove it from the file; optimizers of SVG files do so.";
+    CspTooLarge, "csp_too_large", 422, false,
+        "A document has too many inline scripts for its policy.",
+        "A document has more than 100 different inline scripts.",
+        "Move inline scripts to files.";
+    ManifestInvalid, "manifest_invalid", 422, false,
+        "The manifest `service.app.json` does not follow its rules.",
+        "The manifest is not JSON, has duplicate or unknown members, or a value that is not allowed.",
+        "Correct the member that the finding names.";
+    SchemaInvalid, "schema_invalid", 422, false,
+        "A schema of the manifest is not valid, or refers outside itself.",
+        "An input or collection schema does not validate, has more than 64 KiB, remote or circular references, or patterns that are not linear.",
+        "Use JSON Schema with local `#` references and plain patterns.";
 
     Overloaded, "service.overloaded", 503, true,
         "The service is busy; try again shortly.",

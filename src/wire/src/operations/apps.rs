@@ -1,8 +1,48 @@
 //! Hosted apps.
 
 use super::parameters::{CURSOR, LIMIT};
-use crate::operation::{Answer, delete, get, json, operations, patch, post};
-use crate::{AppRecord, CreateApp, ErrorCode, Listed, Scope, UpdateApp};
+use crate::operation::{Answer, binary, delete, get, json, operations, patch, post};
+use crate::{AppRecord, CreateApp, DeploymentRecord, DeploymentSummary, ErrorCode, Listed, Scope, UpdateApp};
+
+/// Why a bundle is refused.
+const BUNDLE: &[ErrorCode] = &[
+    ErrorCode::NotAZip,
+    ErrorCode::ZipMalformed,
+    ErrorCode::ZipOverlap,
+    ErrorCode::EncryptedEntry,
+    ErrorCode::UnsupportedCompression,
+    ErrorCode::CrcMismatch,
+    ErrorCode::SizeMismatch,
+    ErrorCode::BundleTooLarge,
+    ErrorCode::ExpandedTooLarge,
+    ErrorCode::TooManyFiles,
+    ErrorCode::FileTooLarge,
+    ErrorCode::PathTooDeep,
+    ErrorCode::PathTooLong,
+    ErrorCode::DirectoryTooLarge,
+    ErrorCode::UnsafePath,
+    ErrorCode::NameNotUtf8,
+    ErrorCode::PathCollision,
+    ErrorCode::PathNotNormalized,
+    ErrorCode::Symlink,
+    ErrorCode::SpecialFile,
+    ErrorCode::ReservedPath,
+    ErrorCode::IndexMissing,
+    ErrorCode::SensitiveFile,
+    ErrorCode::NestedArchive,
+    ErrorCode::Executable,
+    ErrorCode::NotUtf8,
+    ErrorCode::HtmlParseLimit,
+    ErrorCode::InlineEventHandler,
+    ErrorCode::JavascriptUrl,
+    ErrorCode::UnsupportedScriptType,
+    ErrorCode::ExternalScript,
+    ErrorCode::UnsupportedElement,
+    ErrorCode::SvgScript,
+    ErrorCode::CspTooLarge,
+    ErrorCode::ManifestInvalid,
+    ErrorCode::SchemaInvalid,
+];
 
 operations! {
     LIST = get("/api/apps", "list_apps", "Lists the apps of the workspace, newest first.")
@@ -43,6 +83,35 @@ operations! {
     .repeatable()
     .answers(&[Answer::empty(204)])
     .errors(&[ErrorCode::AppNotFound]);
+
+    LIST_DEPLOYMENTS = get("/api/apps/{app}/deployments", "list_deployments", "Lists the deployments of an app, newest first.")
+        .needs(Scope::AppsRead)
+        .query(&[LIMIT, CURSOR])
+        .answers(&[Answer::of(200, json!(Listed<DeploymentSummary>))])
+        .errors(&[ErrorCode::AppNotFound]);
+
+    DEPLOY = post(
+        "/api/apps/{app}/deployments",
+        "create_deployment",
+        "Uploads a bundle, a ZIP archive: as the body, or as the only part `bundle` of a `multipart/form-data` form. If it is accepted, it \
+         becomes a deployment. Visitors receive nothing of it until it is published.",
+    )
+    .needs(Scope::AppsWrite)
+    .repeatable()
+    .body(binary!("application/zip"))
+    .answers(&[Answer::of(201, json!(DeploymentRecord))])
+    .shared_errors(BUNDLE)
+    .errors(&[
+        ErrorCode::AppNotFound,
+        ErrorCode::BundlePartInvalid,
+        ErrorCode::ValidationBusy,
+        ErrorCode::WorkspaceFull,
+    ]);
+
+    READ_DEPLOYMENT = get("/api/apps/{app}/deployments/{deployment}", "read_deployment", "Shows a deployment with its files and the report of its check.")
+        .needs(Scope::AppsRead)
+        .answers(&[Answer::of(200, json!(DeploymentRecord, examples::DEPLOYMENT))])
+        .errors(&[ErrorCode::AppNotFound, ErrorCode::DeploymentNotFound]);
 }
 
 #[cfg(feature = "schema")]
@@ -63,6 +132,53 @@ mod examples {
   "permission_revision": null,
   "created_at": "2026-11-22T09:00:00.000000Z",
   "updated_at": "2026-11-22T09:00:00.000000Z"
+}"#;
+
+    pub(super) const DEPLOYMENT: &str = r#"{
+  "id": "0198c2f0-7a51-7cc3-9d41-2f1b6a7e0c35",
+  "app_id": "0198c2e0-51aa-7d03-b1f6-0c9d8e7f6a5b",
+  "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+  "size": 412,
+  "expanded_size": 634,
+  "file_count": 1,
+  "available": true,
+  "spa": false,
+  "frame_ancestors": [],
+  "wasm": false,
+  "created_at": "2026-11-22T09:00:00.000000Z",
+  "created_by": "user:0198c2e0-40bb-7c12-a0e5-1b8c7d6e5f4a",
+  "files": [
+    {
+      "path": "index.html",
+      "size": 634,
+      "type": "text/html",
+      "digest": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+    }
+  ],
+  "bindings": {
+    "ask": {
+      "workflow": "refunds",
+      "version": 3,
+      "access_mode": "anonymous",
+      "output_projection": {
+        "fields": [
+          "answer"
+        ]
+      },
+      "visitor_can_read_output": true,
+      "limits": {
+        "timeout_seconds": 60,
+        "output_max_bytes": 262144,
+        "max_concurrent": 100,
+        "per_visitor_per_minute": 60
+      }
+    }
+  },
+  "collections": {},
+  "report": {
+    "dropped": [],
+    "notes": []
+  }
 }"#;
 
     pub(super) const UPDATE: &str = r#"{

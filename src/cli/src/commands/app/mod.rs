@@ -1,7 +1,8 @@
 //! `callboard app …`: hosted apps.
 
+mod archive;
 mod check;
-mod folder;
+mod deploy;
 mod manage;
 mod report;
 
@@ -23,6 +24,10 @@ pub(crate) enum AppCommand {
     Show(manage::Show),
     /// Change the name of an app, or who can open it
     Update(manage::Update),
+    /// Upload a bundle as a new deployment
+    Deploy(deploy::Deploy),
+    /// List the deployments of an app, newest first
+    Deployments(deploy::Deployments),
     /// Delete an app with its deployments
     Delete(manage::Delete),
 }
@@ -59,6 +64,8 @@ pub(crate) fn run(command: AppCommand, outer: ClientOptions) -> (Output, Result<
         AppCommand::List(command) => in_workspace!(command, outer),
         AppCommand::Show(command) => of_app!(command),
         AppCommand::Update(command) => of_app!(command),
+        AppCommand::Deploy(command) => of_app!(command),
+        AppCommand::Deployments(command) => of_app!(command),
         AppCommand::Delete(command) => of_app!(command),
     }
 }

@@ -67,7 +67,7 @@ fn accepted_text(name: &str, accepted: &Accepted, paint: Paint) -> String {
     text
 }
 
-fn bytes(count: u64) -> String {
+pub(super) fn bytes(count: u64) -> String {
     const UNITS: [(&str, u64); 2] = [("MiB", 1024 * 1024), ("KiB", 1024)];
     match UNITS.iter().find(|(_, unit)| count >= *unit) {
         Some((name, unit)) => format!("{}.{} {name}", count / unit, count % unit * 10 / unit),

@@ -1,7 +1,10 @@
-//! Hosted apps: created, changed, deleted.
+//! Hosted apps: created, changed, deployed to, deleted.
 
+mod deployments;
+mod manifest;
 mod records;
 mod requests;
+mod upload;
 
 use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
@@ -20,6 +23,7 @@ use super::paging::Part;
 use super::query::{self, Params};
 use super::routes::Routes;
 use records::record;
+pub(crate) use upload::BundleUploads;
 
 /// In a cursor.
 const LIST: &str = "apps";
@@ -31,6 +35,9 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::READ, show)
         .on(&operations::UPDATE, update)
         .on(&operations::DELETE, delete)
+        .on(&operations::LIST_DEPLOYMENTS, deployments::list)
+        .on(&operations::DEPLOY, deployments::create)
+        .on(&operations::READ_DEPLOYMENT, deployments::show)
         .register(config);
 }
 

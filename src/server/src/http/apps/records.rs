@@ -1,9 +1,11 @@
 //! From rows to what clients see.
 
 use actix_web::HttpRequest;
-use store::StoredApp;
-use wire::{AppAccess, AppRecord};
+use serde::de::DeserializeOwned;
+use store::{DeploymentFile, StoredApp, StoredDeployment};
+use wire::{AppAccess, AppRecord, DeploymentFileRecord, DeploymentRecord, DeploymentSummary, ErrorCode};
 
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, time};
 
 pub(super) fn record(row: StoredApp, app: &App, request: &HttpRequest) -> AppRecord {
@@ -20,4 +22,41 @@ pub(super) fn record(row: StoredApp, app: &App, request: &HttpRequest) -> AppRec
         created_at: time(row.created_at),
         updated_at: time(row.updated_at),
     }
+}
+
+pub(super) fn deployment_summary(row: &StoredDeployment) -> ApiResult<DeploymentSummary> {
+    Ok(DeploymentSummary {
+        id: row.id.to_string(),
+        app_id: row.app_id.to_string(),
+        digest: hex::encode(&row.digest),
+        size: row.size,
+        expanded_size: row.expanded_size,
+        file_count: row.file_count,
+        available: row.available,
+        spa: row.spa,
+        frame_ancestors: stored(&row.frame_ancestors)?,
+        wasm: row.wasm,
+        created_at: time(row.created_at),
+        created_by: row.created_by.clone(),
+    })
+}
+
+pub(super) fn deployment(row: &StoredDeployment, files: Vec<DeploymentFile>) -> ApiResult<DeploymentRecord> {
+    let file = |file: DeploymentFile| DeploymentFileRecord {
+        path: file.path,
+        size: file.size,
+        media_type: file.media_type,
+        digest: hex::encode(file.digest),
+    };
+    Ok(DeploymentRecord {
+        summary: deployment_summary(row)?,
+        files: files.into_iter().map(file).collect(),
+        bindings: stored(&row.bindings)?,
+        collections: stored(&row.collections)?,
+        report: stored(&row.report)?,
+    })
+}
+
+fn stored<T: DeserializeOwned>(json: &str) -> ApiResult<T> {
+    serde_json::from_str(json).map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
 }

@@ -43,15 +43,15 @@ pub(super) fn check_encoding(request: &HttpRequest) -> ApiResult<()> {
 
 /// A body that is still read after a refusal: a client whose connection is cut while it sends does not see the answer.
 #[derive(Clone)]
-pub(super) struct Body(Rc<RefCell<Payload>>);
+pub(in crate::http) struct Body(Rc<RefCell<Payload>>);
 
 impl Body {
-    pub(super) fn of(payload: Payload) -> Self {
+    pub(in crate::http) fn of(payload: Payload) -> Self {
         Self(Rc::new(RefCell::new(payload)))
     }
 
     /// Reads on for a while and drops what comes.
-    pub(super) async fn drain(mut self, clock: &dyn Clock) {
+    pub(in crate::http) async fn drain(mut self, clock: &dyn Clock) {
         let reading = async {
             let mut left = MAX_DRAINED_BYTES;
             while let Some(Ok(bytes)) = self.next().await {

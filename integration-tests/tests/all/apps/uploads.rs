@@ -1,0 +1,216 @@
+//! Hostile and unlucky uploads: each is refused with its code, noted in the audit trail, and leaves no file.
+
+use std::time::Duration;
+
+use integration_tests::{AnswerExt, TestService, pause, until};
+use serde_json::{Value, json};
+
+use super::{PAGE, ZIP, app, archive, deployments, upload, waiting};
+
+const FORM: (&str, &str) = ("content-type", "multipart/form-data; boundary=b");
+
+fn part(name: &str, content: &str) -> String {
+    format!("--b\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{content}\r\n")
+}
+
+/// Reasons of the refused uploads in the audit trail, newest first.
+async fn refused(t: &TestService) -> Vec<String> {
+    let rows = "SELECT coalesce(string_agg(reason, ' ' ORDER BY id DESC), '') FROM audit_log
+        WHERE action = 'app.deploy_refused' AND outcome = 'denied' AND target_kind = 'app'";
+    t.scalar(rows).await.split_whitespace().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_bundle_is_told_with_its_code() {
+    let t = TestService::start().await;
+    app(&t, "desk").await;
+    let page: (&str, &[u8]) = ("index.html", b"<p>Hi");
+    let cases: [(Vec<u8>, &str, Value); 6] = [
+        (Vec::new(), "not_a_zip", Value::Null),
+        (b"no archive".to_vec(), "not_a_zip", Value::Null),
+        ([b"x", PAGE.as_bytes()].concat(), "zip_malformed", Value::Null),
+        (archive(&[("a.html", b"<p>Hi")]), "index_missing", Value::Null),
+        (archive(&[page, ("../a.js", b"1")]), "unsafe_path", json!("../a.js")),
+        (
+            archive(&[page, ("service.app.json", b"{\"schema_version\": 2}")]),
+            "manifest_invalid",
+            json!("service.app.json"),
+        ),
+    ];
+    for (bundle, code, path) in &cases {
+        let answer = upload(&t, "desk", &[ZIP], bundle).await;
+        assert_eq!(answer.refusal(), format!("422 {code}"), "{}", answer.text());
+        let findings = answer.value()["detail"]["findings"].clone();
+        assert_eq!((&findings[0]["code"], &findings[0]["path"]), (&json!(code), path), "{findings}");
+        assert!(findings[0]["detail"].as_str().is_some_and(|detail| !detail.is_empty()));
+    }
+    let reasons: Vec<&str> = cases.iter().rev().map(|(_, code, _)| *code).collect();
+    assert_eq!(refused(&t).await, reasons);
+    let scripts = archive(&[
+        ("index.html", b"<p onclick=a()>\n<a href=javascript:b()>"),
+        ("b.html", b"<p onload=c()>"),
+    ]);
+    let findings = upload(&t, "desk", &[ZIP], &scripts).await.value()["detail"]["findings"].clone();
+    let shown: Vec<String> = findings
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            format!("{} {} {}", one["code"].as_str().unwrap(), one["path"].as_str().unwrap(), one["line"])
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        ["inline_event_handler b.html 1", "inline_event_handler index.html 1", "javascript_url index.html 2"]
+    );
+    assert_eq!((waiting(&t), t.scalar("SELECT count(*) FROM app_deployments").await), (0, "0".to_owned()));
+    assert_eq!(t.scalar("SELECT count(*) FROM blobs").await, "0");
+}
+
+#[tokio::test]
+async fn limits_are_those_of_the_configuration() {
+    let t = TestService::builder()
+        .set("SERVICE_APPS_MAX_COMPRESSED_BYTES", "1000")
+        .set("SERVICE_APPS_MAX_EXPANDED_BYTES", "300")
+        .set("SERVICE_APPS_MAX_FILE_BYTES", "200")
+        .set("SERVICE_APPS_MAX_FILES", "3")
+        .set("SERVICE_APPS_MAX_DEPTH", "2")
+        .start()
+        .await;
+    app(&t, "desk").await;
+    let page: (&str, &[u8]) = ("index.html", b"<p>Hi");
+    let (at, over): (&[u8], &[u8]) = (&[b'x'; 200], &[b'x'; 201]);
+    for (files, code) in [
+        (vec![page, ("a/b.js", at)], "201"),
+        (vec![page, ("b.js", over)], "422 file_too_large"),
+        (vec![page, ("a.js", at), ("b.js", at)], "422 expanded_too_large"),
+        (vec![page, ("a.js", b"1"), ("b.js", b"2"), ("c.js", b"3")], "422 too_many_files"),
+        (vec![page, ("a/b/c.js", b"1")], "422 path_too_deep"),
+    ] {
+        assert_eq!(upload(&t, "desk", &[ZIP], &archive(&files)).await.refusal(), code);
+    }
+    // The archive itself, at the limit and over it: declared, and as it comes.
+    let filled = |size: usize| {
+        let page = archive(&[("index.html", b"<p>Hi")]);
+        [page.as_slice(), vec![0; size - page.len()].as_slice()].concat()
+    };
+    assert_eq!(upload(&t, "desk", &[ZIP], &filled(1000)).await.refusal(), "422 zip_malformed");
+    let large = upload(&t, "desk", &[ZIP], &filled(1001)).await;
+    assert_eq!(large.refusal(), "413 bundle_too_large");
+    assert_eq!(large.value()["detail"]["findings"][0]["code"], "bundle_too_large");
+    let declared = [ZIP, ("content-length", "1001")];
+    let unread = t.raw().await.request("POST", &deployments("desk"), &declared, "").await;
+    assert_eq!(unread.whole().await.refusal(), "413 bundle_too_large", "before a byte comes");
+    let body = format!("3e9\r\n{}\r\n0\r\n\r\n", "x".repeat(1001));
+    let mut raw = t.raw().await;
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/zip\r\nTransfer-Encoding: chunked\r\n\r\n",
+        deployments("desk")
+    );
+    raw.write(format!("{head}{body}")).await;
+    assert_eq!(raw.answer().await.whole().await.refusal(), "413 bundle_too_large", "without a length");
+    let form = format!("{}--b--\r\n", part("bundle", &"x".repeat(1001)));
+    assert_eq!(upload(&t, "desk", &[FORM], form.as_bytes()).await.refusal(), "413 bundle_too_large");
+    let padded = format!("{}\r\n{}--b--\r\n", "x".repeat(70_000), part("bundle", PAGE));
+    assert_eq!(upload(&t, "desk", &[FORM], padded.as_bytes()).await.refusal(), "413 bundle_too_large");
+    assert_eq!(refused(&t).await.iter().filter(|reason| *reason == "bundle_too_large").count(), 5);
+    assert_eq!(waiting(&t), 0);
+}
+
+#[tokio::test]
+async fn a_form_has_exactly_one_part_and_other_types_are_refused() {
+    let t = TestService::start().await;
+    app(&t, "desk").await;
+    let page = part("bundle", PAGE);
+    for (form, code) in [
+        (format!("{page}--b--\r\n"), "201"),
+        (format!("{page}{page}--b--\r\n"), "422 bundle_part_invalid"),
+        (format!("{}{page}--b--\r\n", part("note", "x")), "422 bundle_part_invalid"),
+        (format!("{page}{}--b--\r\n", part("note", "x")), "422 bundle_part_invalid"),
+        (format!("{}--b--\r\n", part("file", PAGE)), "422 bundle_part_invalid"),
+        ("--b--\r\n".to_owned(), "422 bundle_part_invalid"),
+        (page.clone(), "422 bundle_part_invalid"),
+    ] {
+        assert_eq!(upload(&t, "desk", &[FORM], form.as_bytes()).await.refusal(), code, "{form}");
+    }
+    assert_eq!(refused(&t).await, ["bundle_part_invalid"; 6]);
+    let page = PAGE.as_bytes();
+    for headers in [
+        &[("content-type", "application/json")][..],
+        &[("content-type", "application/octet-stream")],
+        &[],
+        &[ZIP, ("content-encoding", "gzip")],
+        &[ZIP, ("content-encoding", "identity")],
+        &[ZIP, ZIP],
+    ] {
+        let answer = upload(&t, "desk", headers, page).await;
+        assert_eq!(answer.refusal(), "415 request.unsupported_media_type", "{headers:?}");
+    }
+    let answer = upload(&t, "desk", &[("content-type", "Application/ZIP; x=1")], page).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    assert_eq!(waiting(&t), 0);
+}
+
+/// The head of an upload that announces so many bytes.
+fn head(length: usize) -> String {
+    format!(
+        "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/zip\r\nContent-Length: {length}\r\n\r\n",
+        deployments("desk")
+    )
+}
+
+#[tokio::test]
+async fn an_upload_that_breaks_off_leaves_no_file_and_one_of_an_earlier_process_is_removed() {
+    let mut t = TestService::builder().alone().start().await;
+    app(&t, "desk").await;
+    let mut raw = t.raw().await;
+    raw.write(format!("{}PK", head(1000))).await;
+    until("the file", async || waiting(&t) == 1).await;
+    drop(raw);
+    until("its removal", async || waiting(&t) == 0).await;
+    assert_eq!(upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await.status, 201, "the permit was returned");
+    let left = std::path::Path::new(&t.variables()["SERVICE_DATA_DIR"]).join("uploads/left.zip");
+    std::fs::write(&left, "PK").unwrap();
+    t.restart().await;
+    assert!(!left.exists());
+    assert_eq!(upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_slow_upload_is_refused_and_others_of_the_workspace_wait_for_it() {
+    let t = TestService::builder().alone().manual_clock().start().await;
+    app(&t, "desk").await;
+    let mut slow = t.raw().await;
+    slow.write(format!("{}PK", head(1000))).await;
+    until("the file", async || waiting(&t) == 1).await;
+    // The second one waits for the permit of the first, and not longer than ten seconds.
+    let second = upload(&t, "desk", &[ZIP], PAGE.as_bytes());
+    let (second, ()) = tokio::join!(second, async {
+        pause(300).await;
+        t.advance(Duration::from_millis(9_900));
+        pause(100).await;
+        assert_eq!(waiting(&t), 1);
+        t.advance(Duration::from_millis(200));
+    });
+    // The first one ends at the same time, so the second has its permit or none.
+    assert!(second.status == 201 || second.refusal() == "503 validation_busy", "{}", second.text());
+    let slow = t.while_time_passes(slow.answer()).await;
+    assert_eq!(t.while_time_passes(slow.whole()).await.refusal(), "408 request.timeout");
+    until("its removal", async || waiting(&t) == 0).await;
+}
+
+#[tokio::test]
+async fn an_upload_without_a_permit_is_told_to_come_again() {
+    let t = TestService::builder().alone().manual_clock().start().await;
+    app(&t, "desk").await;
+    let mut first = t.raw().await;
+    let length = 2 << 20;
+    // Enough to be allowed a minute.
+    first.write(format!("{}{}", head(length), "x".repeat(length - 1))).await;
+    until("the file", async || waiting(&t) == 1).await;
+    let second = t.while_time_passes(upload(&t, "desk", &[ZIP], PAGE.as_bytes())).await;
+    assert_eq!(second.refusal(), "503 validation_busy", "{}", second.text());
+    assert_eq!(second.header("retry-after"), Some("5"));
+    first.write("x").await;
+    assert_eq!(first.answer().await.whole().await.refusal(), "422 not_a_zip");
+}

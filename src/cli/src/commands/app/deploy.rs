@@ -1,0 +1,165 @@
+//! `callboard app deploy` and `deployments`.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use client::Archive;
+use wire::{DeploymentRecord, DeploymentSummary};
+
+use super::{Named, archive, report};
+use crate::options::{Session, new_key};
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::parts;
+use crate::table::{self, second};
+use crate::terminal::{Underway, harmless};
+
+/// Bytes that are read at once.
+const CHUNK: usize = 64 << 10;
+
+#[derive(Debug, Args)]
+pub(crate) struct Deploy {
+    #[command(flatten)]
+    pub(super) named: Named,
+    /// A ZIP archive, or a folder
+    #[arg(value_name = "FILE|FOLDER")]
+    bundle: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Deployments {
+    #[command(flatten)]
+    pub(super) named: Named,
+}
+
+impl Deploy {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let unreadable =
+            |error: io::Error| Failure::usage(format!("{} cannot be read: {error}", self.bundle.display()));
+        let file = archive::open(&self.bundle).map_err(unreadable)?;
+        let size = file.metadata().map_err(unreadable)?.len();
+        let archive = Archive { size, chunks: Chunks { file, size, sent: 0, underway: Underway::new() } };
+        let deployed = session.client.deploy(&self.named.app, &new_key()?, archive).await;
+        let deployed = deployed.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&deployed)?);
+        }
+        show(&deployed)
+    }
+}
+
+impl Deployments {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let app = &self.named.app;
+        let all = parts::all(session, async |part| session.client.deployments(app, part).await).await?;
+        if session.output == Output::Json {
+            return say(pretty(&all)?);
+        }
+        if all.is_empty() {
+            complain(format_args!("No deployments found. `callboard app deploy {app} FOLDER` uploads one."));
+            return Ok(());
+        }
+        table::print(["CREATED", "FILES", "SIZE", "KEPT", "ID"], all.iter().map(row).collect())
+    }
+}
+
+fn row(deployment: &DeploymentSummary) -> [String; 5] {
+    [
+        second(&deployment.created_at),
+        deployment.file_count.to_string(),
+        size(deployment.expanded_size),
+        if deployment.available { "yes" } else { "no" }.to_owned(),
+        deployment.id.clone(),
+    ]
+}
+
+fn size(bytes: i64) -> String {
+    report::bytes(u64::try_from(bytes).unwrap_or_default())
+}
+
+fn show(deployment: &DeploymentRecord) -> Result<(), Failure> {
+    let DeploymentRecord { summary, report, bindings, .. } = deployment;
+    let names: Vec<&str> = bindings.keys().map(String::as_str).collect();
+    let lines = [
+        ("deployment", summary.id.clone()),
+        ("digest", summary.digest.clone()),
+        ("files", summary.file_count.to_string()),
+        ("size", format!("{} ({} packed)", size(summary.expanded_size), size(summary.size))),
+        ("bindings", if names.is_empty() { "-".to_owned() } else { names.join(", ") }),
+    ];
+    lines.iter().try_for_each(|(name, value)| say(format_args!("{name:<10} {value}")))?;
+    for path in &report.dropped {
+        complain(format_args!("dropped: {} is not served", harmless(path)));
+    }
+    for note in &report.notes {
+        let line = note.line.map(|line| format!(":{line}")).unwrap_or_default();
+        complain(format_args!(
+            "note: {}{line}  {}: {}",
+            harmless(&note.path),
+            note.code,
+            harmless(&note.detail)
+        ));
+    }
+    Ok(())
+}
+
+/// The archive as it is sent, with a line that says how far it has come.
+struct Chunks {
+    file: File,
+    size: u64,
+    sent: u64,
+    underway: Underway,
+}
+
+impl Iterator for Chunks {
+    type Item = io::Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut chunk = Vec::new();
+        let limit = u64::try_from(CHUNK).unwrap_or(u64::MAX);
+        match self.file.by_ref().take(limit).read_to_end(&mut chunk) {
+            Ok(0) => {
+                self.underway.show("Checking the bundle …");
+                None
+            }
+            Ok(read) => {
+                self.sent = self.sent.saturating_add(u64::try_from(read).unwrap_or_default());
+                self.underway.show(&progress(self.sent, self.size));
+                Some(Ok(chunk))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// How much was sent, as a bar.
+fn progress(sent: u64, size: u64) -> String {
+    const WIDTH: u64 = 30;
+    let of = |whole: u64| sent.saturating_mul(whole).checked_div(size).unwrap_or(whole).min(whole);
+    let filled = usize::try_from(of(WIDTH)).unwrap_or_default();
+    let empty = usize::try_from(WIDTH).unwrap_or_default().saturating_sub(filled);
+    format!(
+        "Uploading [{}{}] {} % of {}",
+        "#".repeat(filled),
+        " ".repeat(empty),
+        of(100),
+        report::bytes(size)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_a_bar() {
+        assert_eq!(progress(0, 2048), format!("Uploading [{}] 0 % of 2.0 KiB", " ".repeat(30)));
+        assert_eq!(
+            progress(1024, 2048),
+            format!("Uploading [{}{}] 50 % of 2.0 KiB", "#".repeat(15), " ".repeat(15))
+        );
+        assert_eq!(progress(9, 2), format!("Uploading [{}] 100 % of 2 bytes", "#".repeat(30)));
+        assert_eq!(progress(0, 0), format!("Uploading [{}] 100 % of 0 bytes", "#".repeat(30)));
+    }
+}

@@ -1,0 +1,120 @@
+//! Deployments: bundles that are uploaded, checked and stored; listed and shown.
+
+use actix_web::web::{Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use bundle::Accepted;
+use control::apps;
+use store::{DeploymentFile, StoredApp, StoredDeployment};
+use uuid::Uuid;
+use wire::{DeploymentRecord, DeploymentSummary, ErrorCode, Listed};
+
+use super::upload::{Checked, Upload, check};
+use super::{find, manifest, records};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{AppsRead, AppsWrite, Asked, Caller};
+use crate::http::idempotency::Reply;
+use crate::http::paging::Part;
+use crate::http::query::{self, Params};
+
+/// In a cursor.
+const LIST: &str = "deployments";
+
+/// The newest first.
+pub(super) async fn list(
+    caller: Caller<AppsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<DeploymentSummary>>> {
+    let app = find(&caller, &name).await?;
+    let mut query = Params::of(&request);
+    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    ApiError::refuse(query.finish())?;
+    let mut found = caller.store().deployments(app.id, part.after, part.wanted()).await?;
+    let next_cursor = part.cut(LIST, &mut found, |deployment| deployment.id);
+    let data = found.iter().map(records::deployment_summary).collect::<ApiResult<_>>()?;
+    Ok(Json(Listed { data, next_cursor }))
+}
+
+pub(super) async fn show(
+    caller: Caller<AppsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<Json<DeploymentRecord>> {
+    let (name, id) = path.into_inner();
+    let app = find(&caller, &name).await?;
+    let not_found = || ApiError::new(ErrorCode::DeploymentNotFound);
+    let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
+    let found = caller.store().deployment(app.id, id).await?.ok_or_else(not_found)?;
+    query::none(&request)?;
+    let files = caller.store().deployment_files(found.id).await?;
+    Ok(Json(records::deployment(&found, files)?))
+}
+
+/// 201 with the record.
+pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse> {
+    let checked = match check(&upload).await {
+        Ok(checked) => checked,
+        Err(error) => {
+            note_refused(&upload.caller, &upload.app, &error).await?;
+            return Err(error);
+        }
+    };
+    checked.store_files(&upload).await?;
+    let Checked(accepted) = checked;
+    let (new, files) = (row(&upload, &accepted)?, accepted.files.iter().map(file).collect::<Vec<_>>());
+    upload
+        .make(async |changes| {
+            let made = apps::deploy(changes, upload.caller.requester(), new, &files).await?;
+            Reply::made(true, &records::deployment(&made, files)?)
+        })
+        .await
+}
+
+/// Notes a bundle that was refused in the audit trail.
+pub(super) async fn note_refused<S: Asked>(
+    caller: &Caller<S>,
+    app: &StoredApp,
+    error: &ApiError,
+) -> ApiResult<()> {
+    if error.is_of_bundle() {
+        caller.store().audit(&apps::refused(caller.requester(), app, error.code())).await?;
+    }
+    Ok(())
+}
+
+fn row(upload: &Upload<AppsWrite>, accepted: &Accepted) -> ApiResult<StoredDeployment> {
+    let app = upload.caller.app();
+    let declared = accepted.manifest.as_ref();
+    let parts = manifest::parts(declared)?;
+    let size = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    Ok(StoredDeployment {
+        id: app.new_id()?,
+        app_id: upload.app.id,
+        workspace_id: upload.app.workspace_id,
+        digest: upload.digest.to_vec(),
+        size: size(accepted.size),
+        expanded_size: size(accepted.expanded_size),
+        file_count: i32::try_from(accepted.files.len()).unwrap_or(i32::MAX),
+        available: true,
+        bindings: parts.bindings,
+        declares_bindings: declared.is_some(),
+        collections: parts.collections,
+        declares_collections: declared.is_some_and(|manifest| manifest.collections.is_some()),
+        spa: declared.is_some_and(|manifest| manifest.spa),
+        frame_ancestors: parts.frame_ancestors,
+        wasm: accepted.wasm,
+        report: manifest::report(accepted)?,
+        created_by: upload.caller.name(),
+        created_at: app.clock().now(),
+    })
+}
+
+fn file(file: &bundle::File) -> DeploymentFile {
+    DeploymentFile {
+        path: file.path.clone(),
+        size: i64::try_from(file.size).unwrap_or(i64::MAX),
+        media_type: file.media_type.to_owned(),
+        digest: file.digest.to_vec(),
+        policy: file.policy.clone(),
+    }
+}

@@ -1,0 +1,144 @@
+//! The upload of a bundle: the caller and the app first, then a permit, then the body to a file.
+
+mod check;
+mod folder;
+mod pace;
+mod permits;
+mod receive;
+
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use actix_web::dev::Payload;
+use actix_web::error::InternalError;
+use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
+use store::{Changes, StoredApp};
+use wire::{BundleFinding, ErrorCode};
+
+pub(super) use check::{Checked, check};
+use folder::{UploadFile, UploadFolder};
+use permits::{BundlePermit, BundlePermits};
+use receive::{Form, receive};
+
+use super::find;
+use crate::http::App;
+use crate::http::chat::RequestBody;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{Asked, Caller};
+use crate::http::idempotency::{self, Once, Reply};
+use crate::http::query;
+
+/// Seconds after which an upload that found no permit should be tried again.
+const RETRY_SECONDS: i64 = 5;
+
+/// Where archives wait for their check, and how many do.
+pub(crate) struct BundleUploads {
+    /// Their folder.
+    folder: UploadFolder,
+    /// How many are received and checked at once.
+    permits: BundlePermits,
+}
+
+impl BundleUploads {
+    /// Opens the folder, which an earlier process may have left files in.
+    ///
+    /// # Errors
+    /// If it cannot be created or read.
+    pub(crate) fn open(data: &Path) -> io::Result<Self> {
+        Ok(Self { folder: UploadFolder::open(data)?, permits: BundlePermits::new() })
+    }
+}
+
+/// The caller, judged, with an archive for an app. A request that was answered before receives the same answer again, and its handler
+/// does not run.
+pub(super) struct Upload<S> {
+    pub(super) caller: Caller<S>,
+    pub(super) app: StoredApp,
+    /// SHA-256 of the archive.
+    pub(super) digest: [u8; 32],
+    file: Arc<UploadFile>,
+    once: Once,
+    _permit: BundlePermit,
+}
+
+impl<S: Asked> FromRequest for Upload<S> {
+    type Error = actix_web::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, actix_web::Error>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, mut payload) = (request.clone(), payload.take());
+        Box::pin(async move {
+            let caller = Caller::<S>::extract(&request).await?;
+            let name = request.match_info().get("app").unwrap_or_default();
+            let app = find(&caller, name).await?;
+            query::none(&request)?;
+            idempotency::key(&request)?;
+            let body = RequestBody::of(web::Payload::from_request(&request, &mut payload).await?);
+            let upload = match Self::receive(&request, (&caller, &app), body).await {
+                Ok((file, digest, permit)) => {
+                    // The caller is judged by what they are when the archive is there.
+                    let caller = Caller::<S>::extract(&request).await?;
+                    let app = find(&caller, name).await?;
+                    let once = Once::with_digest(&caller, &request, digest.to_vec())?;
+                    Self { caller, app, digest, file: Arc::new(file), once, _permit: permit }
+                }
+                Err(error) => {
+                    super::deployments::note_refused(&caller, &app, &error).await?;
+                    return Err(error.into());
+                }
+            };
+            match upload.once.answered().await? {
+                None => Ok(upload),
+                // Only so can an extractor answer.
+                Some(answer) => Err(InternalError::from_response("answered before", answer).into()),
+            }
+        })
+    }
+}
+
+impl<S: Asked> Upload<S> {
+    async fn receive(
+        request: &HttpRequest,
+        (caller, app): (&Caller<S>, &StoredApp),
+        body: RequestBody,
+    ) -> ApiResult<(UploadFile, [u8; 32], BundlePermit)> {
+        let all: &App = caller.app();
+        let form = Form::of(request)?;
+        let limit = all.config().apps.max_compressed_bytes;
+        form.check_length(request, limit)?;
+        all.chat().check_room(app.workspace_id)?;
+        let clock = &**all.clock();
+        let permit = all.bundle_uploads().permits.acquire(app.workspace_id, clock).await;
+        let permit = permit.ok_or_else(busy)?;
+        let file = all.bundle_uploads().folder.create(all.new_id()?);
+        let file = file.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+        match receive(request, form, body.clone(), (&file, limit), clock).await {
+            Ok(received) => Ok((file, received.digest, permit)),
+            Err(error) => {
+                body.drain(clock).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes the changes, all or none, and the answer with them.
+    pub(super) async fn make(
+        &self,
+        make: impl AsyncFnOnce(&mut Changes) -> ApiResult<Reply>,
+    ) -> ApiResult<HttpResponse> {
+        self.once.change(make).await
+    }
+}
+
+/// 503: no permit, or no time for the check.
+fn busy() -> ApiError {
+    ApiError::new(ErrorCode::ValidationBusy).retry_after(RETRY_SECONDS)
+}
+
+/// A finding about the whole archive.
+fn finding(code: ErrorCode, detail: String) -> BundleFinding {
+    BundleFinding { code: code.as_str().to_owned(), path: None, line: None, detail }
+}

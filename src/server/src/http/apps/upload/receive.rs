@@ -1,0 +1,232 @@
+//! From the body of a request to a file: raw, or the part `bundle` of a form.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use actix_multipart::{Field, Multipart};
+use actix_web::HttpRequest;
+use actix_web::error::PayloadError;
+use actix_web::http::header;
+use actix_web::web::{Bytes, BytesMut};
+use futures_util::Stream;
+use kernel::Clock;
+use ring::digest;
+use wire::{ErrorCode, FieldError};
+
+use super::folder::UploadFile;
+use super::pace::UploadPace;
+use crate::http::chat::RequestBody;
+use crate::http::error::{ApiError, ApiResult};
+
+/// The part with the archive.
+const PART: &str = "bundle";
+/// Bytes that a form may have around it.
+const AROUND: u64 = 64 << 10;
+/// Bytes that are written at once.
+const WRITTEN_AT_ONCE: usize = 1 << 20;
+
+/// How the archive comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As the body itself.
+    Raw,
+    /// As a part of a form.
+    Multipart,
+}
+
+impl Form {
+    /// Reads the headers.
+    ///
+    /// # Errors
+    /// 415 for a compressed body and for other content types.
+    pub(super) fn of(request: &HttpRequest) -> ApiResult<Self> {
+        let refuse =
+            |message: &str| Err(ApiError::new(ErrorCode::UnsupportedMediaType).with_message(message));
+        if request.headers().contains_key(header::CONTENT_ENCODING) {
+            return refuse("The request body must not be compressed: omit the header Content-Encoding.");
+        }
+        let mut kinds = request.headers().get_all(header::CONTENT_TYPE);
+        let kind = match (kinds.next().and_then(|kind| kind.to_str().ok()), kinds.next()) {
+            (Some(kind), None) => kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        match kind.as_str() {
+            "application/zip" => Ok(Self::Raw),
+            "multipart/form-data" => Ok(Self::Multipart),
+            _ => refuse(
+                "Send the archive as application/zip, or as the part `bundle` of a multipart/form-data form.",
+            ),
+        }
+    }
+
+    /// Bytes of a body with an archive of so many bytes, at most.
+    fn largest(self, archive: u64) -> u64 {
+        match self {
+            Self::Raw => archive,
+            Self::Multipart => archive.saturating_add(AROUND),
+        }
+    }
+
+    /// Rejects a body whose declared length is too large.
+    ///
+    /// # Errors
+    /// 413.
+    pub(super) fn check_length(self, request: &HttpRequest, limit: u64) -> ApiResult<()> {
+        let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        let declared: Option<u64> = declared.and_then(|length| length.parse().ok());
+        if declared.is_some_and(|length| length > self.largest(limit)) {
+            Err(too_large(limit))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// An archive that was received.
+pub(super) struct Received {
+    /// SHA-256.
+    pub(super) digest: [u8; 32],
+}
+
+/// Writes the archive to the file.
+///
+/// # Errors
+/// 408, 413, 422, and 507 if the disk is full.
+pub(super) async fn receive(
+    request: &HttpRequest,
+    form: Form,
+    mut body: RequestBody,
+    (file, limit): (&UploadFile, u64),
+    clock: &dyn Clock,
+) -> ApiResult<Received> {
+    let mut pace = UploadPace::new(clock);
+    let mut archive = Archive::new(file, limit)?;
+    match form {
+        Form::Raw => {
+            while let Some(bytes) = pace.next(&mut body, of_bytes).await? {
+                archive.take(&bytes.map_err(broken_off)?).await?;
+            }
+        }
+        Form::Multipart => {
+            let excess = Rc::new(Cell::new(false));
+            let limited = Limited { body, left: form.largest(limit), excess: Rc::clone(&excess) };
+            let part = of_form(Multipart::new(request.headers(), limited), &mut archive, &mut pace).await;
+            part.map_err(|error| if excess.get() { too_large(limit) } else { error })?;
+        }
+    }
+    archive.finish().await
+}
+
+async fn of_form(mut form: Multipart, archive: &mut Archive, pace: &mut UploadPace<'_>) -> ApiResult<()> {
+    let wrong = |detail: &str| {
+        let message = format!("{} {detail}", ErrorCode::BundlePartInvalid.message());
+        ApiError::new(ErrorCode::BundlePartInvalid).with_message(message)
+    };
+    let unreadable = |error| wrong("The form cannot be read.").with_cause(error);
+    let mut parts = 0;
+    while let Some(field) = pace.next(&mut form, |_| 0).await? {
+        let mut field: Field = field.map_err(unreadable)?;
+        parts += 1;
+        if parts > 1 || field.name() != Some(PART) {
+            return Err(wrong("It has another part."));
+        }
+        while let Some(bytes) = pace.next(&mut field, of_bytes).await? {
+            archive.take(&bytes.map_err(unreadable)?).await?;
+        }
+    }
+    if parts == 0 { Err(wrong("It has none.")) } else { Ok(()) }
+}
+
+fn of_bytes<E>(item: &Result<Bytes, E>) -> usize {
+    item.as_ref().map_or(0, Bytes::len)
+}
+
+/// The archive as it is written.
+struct Archive {
+    file: File,
+    limit: u64,
+    size: u64,
+    digest: digest::Context,
+    waiting: BytesMut,
+}
+
+impl Archive {
+    fn new(file: &UploadFile, limit: u64) -> ApiResult<Self> {
+        let digest = digest::Context::new(&digest::SHA256);
+        Ok(Self { file: file.open().map_err(unwritten)?, limit, size: 0, digest, waiting: BytesMut::new() })
+    }
+
+    async fn take(&mut self, bytes: &[u8]) -> ApiResult<()> {
+        self.size = self.size.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        if self.size > self.limit {
+            return Err(too_large(self.limit));
+        }
+        self.digest.update(bytes);
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() >= WRITTEN_AT_ONCE { self.write().await } else { Ok(()) }
+    }
+
+    async fn write(&mut self) -> ApiResult<()> {
+        let mut file = self.file.try_clone().map_err(unwritten)?;
+        let bytes = std::mem::take(&mut self.waiting).freeze();
+        let written = tokio::task::spawn_blocking(move || file.write_all(&bytes)).await;
+        written.map_err(std::io::Error::other).flatten().map_err(unwritten)
+    }
+
+    async fn finish(mut self) -> ApiResult<Received> {
+        self.write().await?;
+        self.file.seek(SeekFrom::Start(0)).map_err(unwritten)?;
+        let mut digest = [0; 32];
+        digest.copy_from_slice(self.digest.finish().as_ref());
+        Ok(Received { digest })
+    }
+}
+
+/// A body that ends with an error after so many bytes.
+struct Limited {
+    body: RequestBody,
+    left: u64,
+    excess: Rc<Cell<bool>>,
+}
+
+impl Stream for Limited {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = Pin::new(&mut self.body).poll_next(context);
+        if let Poll::Ready(Some(Ok(bytes))) = &next {
+            let bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            match self.left.checked_sub(bytes) {
+                Some(left) => self.left = left,
+                None => {
+                    self.excess.set(true);
+                    return Poll::Ready(Some(Err(PayloadError::Overflow)));
+                }
+            }
+        }
+        next
+    }
+}
+
+/// 413 with its finding.
+fn too_large(limit: u64) -> ApiError {
+    let detail = format!("The archive has more than {limit} bytes.");
+    ApiError::found(vec![super::finding(ErrorCode::BundleTooLarge, detail)])
+}
+
+fn unwritten(error: std::io::Error) -> ApiError {
+    let code = match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorCode::StorageFull,
+        _ => ErrorCode::Internal,
+    };
+    ApiError::new(code).with_cause(error)
+}
+
+fn broken_off(error: PayloadError) -> ApiError {
+    let problem = FieldError::new("", "format", "ended early");
+    ApiError::problems(ErrorCode::InvalidRequest, vec![problem]).with_cause(error)
+}

@@ -1,0 +1,155 @@
+//! Deployments: bundles that were accepted, with their files.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{Array, BigInt, Bytea, Nullable, Text, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use super::FILE_USE;
+use crate::schema::app_deployments;
+use crate::{Changes, Store, StoreError};
+
+/// A deployment without its files.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable, Insertable)]
+#[diesel(table_name = app_deployments)]
+pub struct StoredDeployment {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Its app.
+    pub app_id: Uuid,
+    /// The workspace of the app.
+    pub workspace_id: Uuid,
+    /// SHA-256 of the archive.
+    pub digest: Vec<u8>,
+    /// Bytes of the archive.
+    pub size: i64,
+    /// Bytes of its files.
+    pub expanded_size: i64,
+    /// Number of its files.
+    pub file_count: i32,
+    /// Whether its files are kept.
+    pub available: bool,
+    /// JSON: the bindings by name, as they applied at the upload.
+    pub bindings: String,
+    /// Whether they are those of a manifest.
+    pub declares_bindings: bool,
+    /// JSON: the collections by name, as they applied at the upload.
+    pub collections: String,
+    /// Whether they are those of a manifest.
+    pub declares_collections: bool,
+    /// Whether unknown paths of pages show the index.
+    pub spa: bool,
+    /// JSON: the origins that can show the app in a frame.
+    pub frame_ancestors: String,
+    /// Whether a file is WebAssembly.
+    pub wasm: bool,
+    /// JSON: dropped files and notes.
+    pub report: String,
+    /// The caller who uploaded it.
+    pub created_by: Option<String>,
+    /// When it was uploaded.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A file of a deployment.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct DeploymentFile {
+    /// The path from the root.
+    #[diesel(sql_type = Text)]
+    pub path: String,
+    /// Bytes of the content.
+    #[diesel(sql_type = BigInt)]
+    pub size: i64,
+    /// The content type to serve it with.
+    #[diesel(sql_type = Text)]
+    pub media_type: String,
+    /// SHA-256 of the content.
+    #[diesel(sql_type = Bytea)]
+    pub digest: Vec<u8>,
+    /// The policy of an HTML document.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub policy: Option<String>,
+}
+
+impl Changes {
+    /// Stores a deployment of an app that is locked, whose blobs are stored.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn create_deployment(
+        &mut self,
+        new: StoredDeployment,
+        files: &[DeploymentFile],
+    ) -> Result<StoredDeployment, StoreError> {
+        let made: StoredDeployment = diesel::insert_into(app_deployments::table)
+            .values(new)
+            .returning(StoredDeployment::as_returning())
+            .get_result(&mut *self.connection)
+            .await?;
+        let of = |text: fn(&DeploymentFile) -> &str| files.iter().map(text).collect::<Vec<_>>();
+        let digests: Vec<&[u8]> = files.iter().map(|file| file.digest.as_slice()).collect();
+        diesel::sql_query(
+            "WITH files AS (INSERT INTO app_files (deployment_id, path, size, media_type, digest, policy)
+                 SELECT $1, * FROM unnest($4, $5, $6, $7, $8)),
+             used AS (SELECT DISTINCT digest FROM unnest($7) AS f (digest) ORDER BY digest)
+             INSERT INTO blob_uses (digest, kind, owner, workspace_id) SELECT digest, $3, $1, $2 FROM used",
+        )
+        .bind::<SqlUuid, _>(made.id)
+        .bind::<SqlUuid, _>(made.workspace_id)
+        .bind::<Text, _>(FILE_USE)
+        .bind::<Array<Text>, _>(of(|file| &file.path))
+        .bind::<Array<BigInt>, _>(files.iter().map(|file| file.size).collect::<Vec<_>>())
+        .bind::<Array<Text>, _>(of(|file| &file.media_type))
+        .bind::<Array<Bytea>, _>(digests)
+        .bind::<Array<Nullable<Text>>, _>(files.iter().map(|file| file.policy.as_deref()).collect::<Vec<_>>())
+        .execute(&mut *self.connection)
+        .await?;
+        Ok(made)
+    }
+}
+
+impl Store {
+    /// The deployments of an app before this one, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn deployments(
+        &self,
+        app: Uuid,
+        before: Option<Uuid>,
+        limit: i64,
+    ) -> Result<Vec<StoredDeployment>, StoreError> {
+        let mut rows = app_deployments::table.filter(app_deployments::app_id.eq(app)).into_boxed();
+        if let Some(before) = before {
+            rows = rows.filter(app_deployments::id.lt(before));
+        }
+        let rows = rows.order(app_deployments::id.desc()).limit(limit).select(StoredDeployment::as_select());
+        Ok(rows.load(&mut *self.connection().await?).await?)
+    }
+
+    /// A deployment of an app.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn deployment(&self, app: Uuid, id: Uuid) -> Result<Option<StoredDeployment>, StoreError> {
+        let found = app_deployments::table
+            .find(id)
+            .filter(app_deployments::app_id.eq(app))
+            .select(StoredDeployment::as_select())
+            .first(&mut *self.connection().await?)
+            .await
+            .optional()?;
+        Ok(found)
+    }
+
+    /// The files of a deployment, by path. None if they are no longer kept.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn deployment_files(&self, deployment: Uuid) -> Result<Vec<DeploymentFile>, StoreError> {
+        let sql = "SELECT path, size, media_type, digest, policy FROM app_files WHERE deployment_id = $1 ORDER BY path";
+        let files = diesel::sql_query(sql).bind::<SqlUuid, _>(deployment);
+        Ok(files.load(&mut *self.connection().await?).await?)
+    }
+}

@@ -1,0 +1,83 @@
+//! Many blobs at once, in parts that fit into memory: the files of a bundle.
+
+use std::collections::HashSet;
+
+use diesel::QueryableByName;
+use diesel::sql_types::{Array, BigInt, Bytea, Int4, Timestamptz};
+use diesel_async::RunQueryDsl;
+
+use super::records::CHUNK;
+use crate::{Store, StoreError};
+
+/// Bytes of a chunk of a blob.
+pub const BLOB_CHUNK: usize = CHUNK;
+
+/// A chunk of a blob: [`BLOB_CHUNK`] bytes, or what is left at the end.
+#[derive(Debug, Clone)]
+pub struct BlobPart {
+    /// SHA-256 of the blob.
+    pub digest: [u8; 32],
+    /// Bytes of the blob.
+    pub size: u64,
+    /// The place of the chunk, from 0.
+    pub number: i32,
+    /// The bytes of the chunk.
+    pub bytes: Vec<u8>,
+}
+
+#[derive(QueryableByName)]
+struct Found {
+    #[diesel(sql_type = Bytea)]
+    digest: Vec<u8>,
+}
+
+impl Store {
+    /// Of these blobs, those that are stored and in use; they stay for at least a day from now.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn used_blobs(&self, digests: &[[u8; 32]]) -> Result<HashSet<[u8; 32]>, StoreError> {
+        let digests: Vec<&[u8]> = digests.iter().map(<[u8; 32]>::as_slice).collect();
+        // In their order: two uploads do not wait for each other.
+        let rows: Vec<Found> = diesel::sql_query(
+            "WITH found AS MATERIALIZED (SELECT digest FROM blobs b WHERE digest = ANY($1)
+                 AND EXISTS (SELECT FROM blob_uses u WHERE u.digest = b.digest) ORDER BY digest FOR UPDATE)
+             UPDATE blobs b SET created_at = $2 FROM found WHERE b.digest = found.digest RETURNING b.digest",
+        )
+        .bind::<Array<Bytea>, _>(digests)
+        .bind::<Timestamptz, _>(self.now())
+        .load(&mut *self.connection().await?)
+        .await?;
+        Ok(rows.into_iter().filter_map(|row| row.digest.try_into().ok()).collect())
+    }
+
+    /// Stores chunks of blobs, ordered by their digests. A blob of which all are stored can be used.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn put_blob_parts(&self, parts: Vec<BlobPart>) -> Result<(), StoreError> {
+        let (mut digests, mut sizes, mut numbers, mut bytes) = (vec![], vec![], vec![], vec![]);
+        for part in parts {
+            digests.push(part.digest.to_vec());
+            sizes.push(i64::try_from(part.size).unwrap_or(i64::MAX));
+            numbers.push(part.number);
+            bytes.push(part.bytes);
+        }
+        diesel::sql_query(
+            "WITH stored AS (INSERT INTO blobs (digest, size, created_at)
+                 SELECT DISTINCT digest, size, $5 FROM unnest($1, $2) AS p (digest, size) ORDER BY digest
+                 ON CONFLICT (digest) DO UPDATE SET created_at = excluded.created_at)
+             INSERT INTO blob_chunks (digest, number, bytes)
+             SELECT digest, number, bytes FROM unnest($1, $3, $4) AS p (digest, number, bytes)
+             ON CONFLICT DO NOTHING",
+        )
+        .bind::<Array<Bytea>, _>(digests)
+        .bind::<Array<BigInt>, _>(sizes)
+        .bind::<Array<Int4>, _>(numbers)
+        .bind::<Array<Bytea>, _>(bytes)
+        .bind::<Timestamptz, _>(self.now())
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(())
+    }
+}
