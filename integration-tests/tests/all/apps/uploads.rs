@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, TestService, pause, until};
+use integration_tests::{AnswerExt, TestService, noise, pause, until};
 use serde_json::{Value, json};
 
 use super::{PAGE, ZIP, app, archive, deployments, upload, waiting};
@@ -213,4 +213,22 @@ async fn an_upload_without_a_permit_is_told_to_come_again() {
     assert_eq!(second.header("retry-after"), Some("5"));
     first.write("x").await;
     assert_eq!(first.answer().await.whole().await.refusal(), "422 not_a_zip");
+}
+
+#[tokio::test]
+async fn a_full_workspace_accepts_no_bundle() {
+    let mut t = TestService::builder().alone().set("SERVICE_WORKSPACE_STORAGE_BYTES", "100000").start().await;
+    app(&t, "desk").await;
+    t.measured().await;
+    let data = noise(200_000);
+    let bundle = archive(&[("index.html", b"<p>Hi"), ("data.txt", data.as_bytes())]);
+    assert_eq!(upload(&t, "desk", &[ZIP], &bundle).await.status, 201);
+    // Full is what was over the limit twice.
+    t.measure().await;
+    t.measure().await;
+    until("the workspace to be full", async || {
+        upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await.refusal() == "507 workspace.storage_full"
+    })
+    .await;
+    assert_eq!(waiting(&t), 0);
 }

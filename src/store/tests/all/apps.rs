@@ -31,8 +31,8 @@ async fn an_app_is_found_by_its_id_and_its_alias_until_it_is_deleted() {
     for missing in ["third", "First", "a\0b", &Uuid::nil().to_string()] {
         assert_eq!(world.store.app(missing).await.unwrap(), None);
     }
-    assert_eq!(world.store.apps(here, None, 1).await.unwrap(), [second.clone()]);
-    assert_eq!(world.store.apps(here, Some(second.id), 9).await.unwrap(), [first.clone()]);
+    assert_eq!(world.store.apps(here, None, 1).await.unwrap(), std::slice::from_ref(&second));
+    assert_eq!(world.store.apps(here, Some(second.id), 9).await.unwrap(), std::slice::from_ref(&first));
     assert_eq!(world.store.apps(Uuid::nil(), None, 9).await.unwrap(), []);
     let change = AppChange { name: Some("New".to_owned()), access: None };
     let changed = world.store.change(async |changes| changes.change_app(first.id, change).await).await;

@@ -20,8 +20,10 @@ mod tests {
     fn codes_are_distinct_dotted_and_found_again() {
         for code in ErrorCode::ALL {
             assert_eq!(ErrorCode::from_code(code.as_str()), Some(*code), "{} stands twice", code.as_str());
-            let plain =
-                |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            let plain = |name: &str| {
+                !name.is_empty()
+                    && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+            };
             assert!(code.as_str().split('.').all(plain), "{}", code.as_str());
         }
         // The codes of hosted apps are a group without a name.
