@@ -18,7 +18,6 @@ mod limits;
 mod manifest;
 mod markup;
 mod names;
-mod pack;
 mod policy;
 mod unicode;
 
@@ -31,5 +30,4 @@ pub use kinds::{OTHER, media_type};
 pub use limits::Limits;
 pub use manifest::{AccessMode, Binding, BindingLimits, Collection, CollectionKind, Manifest, Verb};
 pub use names::MANIFEST;
-pub use pack::Packer;
 pub use policy::{Document, FILE_POLICY, policy};

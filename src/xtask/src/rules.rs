@@ -88,7 +88,6 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "finding",
             "deadline",
             "archive",
-            "pack",
             "names",
             "kinds",
             "contents",

@@ -13,7 +13,6 @@ mod kinds;
 mod manifest;
 mod markup;
 mod names;
-mod packing;
 mod policies;
 mod random;
 mod structure;

@@ -1,11 +1,15 @@
 //! A bundle as a file: an archive as it is, or a folder that is archived. The same folder is always the same archive.
 
 use std::fs::File;
-use std::io::{self, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use bundle::Limits;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
+
+/// Bytes of the files of a folder. No service accepts more, and the archive needs as much disk at most.
+const LARGEST: u64 = Limits::HIGHEST.expanded;
 
 /// Opens a bundle for reading.
 pub(super) fn open(path: &Path) -> io::Result<File> {
@@ -23,9 +27,16 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
         .last_modified_time(DateTime::default())
         .unix_permissions(0o644);
     let mut writer = ZipWriter::new(tempfile::tempfile()?);
+    let mut size = 0_u64;
     for (name, file) in named {
         writer.start_file(name, options)?;
-        io::copy(&mut File::open(file)?, &mut writer)?;
+        let left = LARGEST.saturating_sub(size);
+        size =
+            size.saturating_add(io::copy(&mut File::open(file)?.take(left.saturating_add(1)), &mut writer)?);
+        if size > LARGEST {
+            let message = format!("its files have more than {LARGEST} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
     }
     let mut archive = writer.finish()?;
     archive.seek(SeekFrom::Start(0))?;
@@ -62,9 +73,7 @@ fn name(folder: &Path, file: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
-
-    use bundle::{Limits, Verdict};
+    use bundle::Verdict;
     use kernel::SystemClock;
 
     use super::*;
@@ -93,7 +102,11 @@ mod tests {
         let Ok(Verdict::Accepted(accepted)) = verdict else { panic!("{verdict:?}") };
         let paths: Vec<&str> = accepted.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["assets/app.js", "index.html"]);
-        std::os::unix::fs::symlink(index, folder.path().join("link")).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(index, &link).unwrap();
+        assert_eq!(open(folder.path()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        std::fs::remove_file(&link).unwrap();
+        File::create(link).unwrap().set_len(LARGEST + 1).unwrap();
         assert_eq!(open(folder.path()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }
