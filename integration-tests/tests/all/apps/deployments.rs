@@ -9,10 +9,16 @@ use super::{PAGE, ZIP, app, archive, deployments, sha256, upload, waiting};
 async fn a_bundle_becomes_a_deployment_with_its_files_and_its_report() {
     let t = TestService::start().await;
     let made = app(&t, "desk").await;
+    let workflow = t.workflow().named("Desk").create().await;
+    for text in ["two", "three"] {
+        let version = json!({"graph": integration_tests::graphs::reply(text)}).to_string();
+        let saved = t.post(&format!("/api/workflows/{}/versions", workflow.id), &version).await;
+        assert_eq!(saved.status, 201, "{}", saved.text());
+    }
     let large = vec![b'x'; 700_000];
     let manifest = json!({
         "schema_version": 1,
-        "bindings": {"ask": {"workflow": "desk", "version": 3, "access_mode": "anonymous",
+        "bindings": {"ask": {"workflow": workflow.handle, "version": 3, "access_mode": "anonymous",
             "input_schema": {"type": "object"}, "output_projection": {"fields": ["answer"]},
             "visitor_can_read_output": true, "limits": {"timeout_seconds": 30}}},
         "collections": {"notes": {"kind": "shared", "capabilities": {"anonymous": ["read"], "member": ["create", "read"]}}},

@@ -1,6 +1,7 @@
 //! Hosted apps.
 
 mod deployments;
+mod preflight;
 mod records;
 mod uploads;
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 /// An archive with a page, which is also text.
 pub(crate) const PAGE: &str = "PK\x03\x04\x14\0\0\0\0\0\0\0!\\gP_z\x08\0\0\0\x08\0\0\0\n\0\0\0index.html<p>Hi 16\
     PK\x01\x02\x14\x03\x14\0\0\0\0\0\0\0!\\gP_z\x08\0\0\0\x08\0\0\0\n\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0index.html\
-    PK\x05\x06\0\0\0\0\x01\0\x01\08\0\0\00\0\0\0\0\0";
+    PK\x05\x06\0\0\0\0\x01\0\x01\08\0\0\x000\0\0\0\0\0";
 
 /// What an archive is sent with.
 const ZIP: (&str, &str) = ("content-type", "application/zip");

@@ -813,6 +813,11 @@ error_codes! {
         "The form must have exactly one part, `bundle`.",
         "The upload is a form with another part, with several, with none, or that cannot be read.",
         "Send the archive as the part `bundle` and nothing else, or as a body of the type application/zip.";
+    WorkflowPreflightFailed, "workflow_preflight_failed", 422, false,
+        "A workflow of the app cannot run there.",
+        "A binding names a workflow or a version that does not exist, that is archived or does not compile; a credential is missing; a \
+         node waits for a person or a page; or a workflow inside it has no fixed version.",
+        "Each finding names the binding, the workflow and the node. Correct the workflow, save a version, and bind that.";
     ValidationBusy, "validation_busy", 503, true,
         "Other bundles are being checked; try again shortly.",
         "An instance checks two bundles at once, one of each workspace, and no check ended within 10 seconds; or the check of this \

@@ -104,6 +104,7 @@ operations! {
     .errors(&[
         ErrorCode::AppNotFound,
         ErrorCode::BundlePartInvalid,
+        ErrorCode::WorkflowPreflightFailed,
         ErrorCode::ValidationBusy,
         ErrorCode::WorkspaceFull,
     ]);
@@ -151,7 +152,7 @@ mod examples {
     {
       "path": "index.html",
       "size": 634,
-      "type": "text/html",
+      "type": "text/html; charset=utf-8",
       "digest": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
     }
   ],

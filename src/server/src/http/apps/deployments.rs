@@ -2,12 +2,13 @@
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use bundle::Accepted;
+use bundle::{Accepted, MANIFEST};
 use control::apps;
 use store::{DeploymentFile, StoredApp, StoredDeployment};
 use uuid::Uuid;
 use wire::{DeploymentRecord, DeploymentSummary, ErrorCode, Listed};
 
+use super::preflight::preflight;
 use super::upload::{Checked, Upload, check};
 use super::{find, manifest, records};
 use crate::http::error::{ApiError, ApiResult};
@@ -52,7 +53,7 @@ pub(super) async fn show(
 
 /// 201 with the record.
 pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse> {
-    let checked = match check(&upload).await {
+    let checked = match accepted(&upload).await {
         Ok(checked) => checked,
         Err(error) => {
             note_refused(&upload.caller, &upload.app, &error).await?;
@@ -68,6 +69,15 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
             Reply::made(true, &records::deployment(&made, files)?)
         })
         .await
+}
+
+/// Checks the archive, and the workflows that it binds.
+async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<Checked> {
+    let checked = check(upload).await?;
+    let bindings = manifest::bindings(checked.0.manifest.as_ref());
+    let store = upload.caller.store();
+    let findings = preflight(store, upload.app.workspace_id, &bindings, MANIFEST).await?;
+    if findings.is_empty() { Ok(checked) } else { Err(ApiError::found(findings)) }
 }
 
 /// Notes a bundle that was refused in the audit trail.

@@ -18,15 +18,19 @@ pub(super) struct Parts {
     pub(super) frame_ancestors: String,
 }
 
+/// The bindings of a manifest, by name.
+pub(super) fn bindings(manifest: Option<&Manifest>) -> BTreeMap<String, AppBinding> {
+    let bindings = manifest.map(|manifest| &manifest.bindings);
+    bindings.into_iter().flatten().map(|(name, one)| (name.clone(), binding(one))).collect()
+}
+
 /// The parts of a manifest; those of no manifest are empty.
 pub(super) fn parts(manifest: Option<&Manifest>) -> ApiResult<Parts> {
-    let bindings = manifest.map(|manifest| &manifest.bindings);
-    let bindings = bindings.into_iter().flatten().map(|(name, one)| (name, binding(one)));
     let collections = manifest.and_then(|manifest| manifest.collections.as_ref());
     let collections = collections.into_iter().flatten().map(|(name, one)| (name, collection(one)));
     let frame_ancestors = manifest.map(|manifest| manifest.frame_ancestors.as_slice()).unwrap_or_default();
     Ok(Parts {
-        bindings: json(&bindings.collect::<BTreeMap<_, _>>())?,
+        bindings: json(&bindings(manifest))?,
         collections: json(&collections.collect::<BTreeMap<_, _>>())?,
         frame_ancestors: json(&frame_ancestors)?,
     })

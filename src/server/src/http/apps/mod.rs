@@ -2,6 +2,7 @@
 
 mod deployments;
 mod manifest;
+mod preflight;
 mod records;
 mod requests;
 mod upload;

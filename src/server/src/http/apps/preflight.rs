@@ -1,0 +1,214 @@
+//! Whether the workflows of bindings can run for an app: they exist and compile on this instance, their credentials exist, what they
+//! run is fixed, and nothing in them waits for a person or a page.
+
+use std::collections::{BTreeMap, HashSet};
+
+use bundle::MAX_FINDINGS;
+use engine::NodeEffect;
+use serde_json::Value;
+use store::{Store, WorkflowRef};
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+use wire::{AppBinding, BundleFinding, ErrorCode, shortened};
+
+use crate::http::error::{ApiError, ApiResult};
+
+/// Workflows inside workflows, the one of the binding included.
+const MAX_DEPTH: usize = 8;
+/// Versions of all bindings.
+const MAX_VERSIONS: usize = 200;
+/// Nodes and tools whose result comes from a person or a page.
+const FORBIDDEN: [&str; 4] = ["wait_for_input", "ask", "client_tool", "client_effect"];
+
+/// Every reason why the bindings cannot run, at most [`MAX_FINDINGS`]. `path`: where the bindings are declared.
+///
+/// # Errors
+/// [`ApiError`] if the database does not answer.
+pub(super) async fn preflight(
+    store: &Store,
+    workspace: Uuid,
+    bindings: &BTreeMap<String, AppBinding>,
+    path: &'static str,
+) -> ApiResult<Vec<BundleFinding>> {
+    if bindings.is_empty() {
+        return Ok(Vec::new());
+    }
+    let credentials = store.credential_names(workspace).await?.into_iter().collect();
+    let mut walk = Walk { store, workspace, path, credentials, versions: 0, findings: Vec::new() };
+    for (name, binding) in bindings {
+        walk.binding(name, binding).await?;
+    }
+    walk.findings.truncate(MAX_FINDINGS);
+    Ok(walk.findings)
+}
+
+struct Walk<'a> {
+    store: &'a Store,
+    workspace: Uuid,
+    path: &'static str,
+    credentials: HashSet<String>,
+    /// How many were read.
+    versions: usize,
+    findings: Vec<BundleFinding>,
+}
+
+/// A version that a binding, or a node below it, names.
+struct Step {
+    workflow: String,
+    version: i64,
+    depth: usize,
+    /// What names it.
+    named_by: String,
+}
+
+impl Walk<'_> {
+    async fn binding(&mut self, name: &str, binding: &AppBinding) -> ApiResult<()> {
+        let named_by = format!("Binding '{name}'");
+        let (workflow, version) = (binding.workflow.clone(), i64::from(binding.version));
+        let mut waiting = vec![Step { workflow, version, depth: 1, named_by }];
+        let mut seen = HashSet::new();
+        while let Some(step) = waiting.pop() {
+            if self.findings.len() >= MAX_FINDINGS {
+                return Ok(());
+            }
+            self.step(name, &step, &mut seen, &mut waiting).await?;
+        }
+        Ok(())
+    }
+
+    async fn step(
+        &mut self,
+        binding: &str,
+        step: &Step,
+        seen: &mut HashSet<(Uuid, i32)>,
+        waiting: &mut Vec<Step>,
+    ) -> ApiResult<()> {
+        let Step { workflow, version, depth, named_by } = step;
+        let shown = shortened(workflow);
+        let found = self.store.workflow(&WorkflowRef::parse(workflow), self.workspace).await?;
+        let Some(found) = found.filter(|found| found.workspace_id == self.workspace) else {
+            self.note(format!("{named_by}: the workspace has no workflow '{shown}'."));
+            return Ok(());
+        };
+        if found.archived_at.is_some() {
+            self.note(format!("{named_by}: the workflow '{shown}' is archived."));
+            return Ok(());
+        }
+        let stored = match i32::try_from(*version) {
+            Ok(number) => self.store.version(found.id, number).await?.map(|stored| (number, stored)),
+            Err(_) => None,
+        };
+        let Some((number, stored)) = stored else {
+            self.note(format!("{named_by}: the workflow '{shown}' has no version {version}."));
+            return Ok(());
+        };
+        if !seen.insert((found.id, number)) {
+            return Ok(());
+        }
+        self.versions += 1;
+        if self.versions > MAX_VERSIONS {
+            waiting.clear();
+            self.note(format!(
+                "Binding '{binding}': the app needs more than {MAX_VERSIONS} versions of workflows."
+            ));
+            return Ok(());
+        }
+        let facts = facts(stored.graph).await?;
+        let place = format!("Binding '{binding}', workflow '{}' version {number}", found.handle);
+        self.graph(&place, &facts);
+        for node in facts.nodes.iter().filter(|node| node.kind == "sub_workflow") {
+            let named_by = format!("{place}, node '{}'", shortened(&node.node));
+            match below(node) {
+                Some(_) if *depth >= MAX_DEPTH => {
+                    self.note(format!("{named_by}: workflows run each other more than {MAX_DEPTH} levels deep."));
+                }
+                Some((workflow, version)) => {
+                    waiting.push(Step { workflow, version, depth: depth + 1, named_by });
+                }
+                None => self.note(format!(
+                    "{named_by}: 'workflow' and 'version' must name a fixed version, or the app would change with the workflow."
+                )),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a version itself.
+    fn graph(&mut self, place: &str, facts: &Facts) {
+        if let Some(problem) = &facts.problem {
+            self.note(format!("{place}: the graph does not compile: {problem}."));
+        }
+        for (node, credential) in &facts.credentials {
+            if !self.credentials.contains(credential) {
+                let (node, credential) = (shortened(node), shortened(credential));
+                self.note(format!("{place}, node '{node}': the workspace has no credential '{credential}'."));
+            }
+        }
+        for node in facts.nodes.iter().filter(|node| FORBIDDEN.contains(&node.kind.as_str())) {
+            let name = shortened(&node.node);
+            self.note(format!(
+                "{place}, node '{name}': an app cannot run '{}', which waits for a person or a page.",
+                node.kind
+            ));
+        }
+    }
+
+    fn note(&mut self, detail: String) {
+        let code = ErrorCode::WorkflowPreflightFailed.as_str().to_owned();
+        self.findings.push(BundleFinding { code, path: Some(self.path.to_owned()), line: None, detail });
+    }
+}
+
+/// The version that a node runs, if it is fixed.
+fn below(node: &NodeEffect) -> Option<(String, i64)> {
+    let reference = node.workflow.as_ref()?;
+    let version = i64::try_from(reference.version?).ok()?;
+    Some((reference.workflow.clone(), version))
+}
+
+/// What a graph says.
+struct Facts {
+    /// Why it does not compile.
+    problem: Option<String>,
+    /// Nodes and the credentials that they name.
+    credentials: Vec<(String, String)>,
+    nodes: Vec<NodeEffect>,
+}
+
+/// Reads a graph on a thread where that keeps no request waiting.
+async fn facts(graph: Value) -> ApiResult<Facts> {
+    let read = move || {
+        let compiled = engine::parse(&graph).and_then(|graph| engine::compile(&graph).map(drop));
+        let problem = compiled.err().map(|problems| {
+            let first = problems.first().map(|problem| format!("{}: {}", problem.pointer, problem.message));
+            first.unwrap_or_default()
+        });
+        let credentials = engine::credentials(&graph).into_iter();
+        let credentials = credentials.map(|one| (node_at(&graph, &one.pointer), one.name)).collect();
+        Facts { problem, credentials, nodes: engine::effects(&graph) }
+    };
+    spawn_blocking(read).await.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
+}
+
+/// The name of the node that a pointer leads into.
+fn node_at(graph: &Value, pointer: &str) -> String {
+    let end = pointer.match_indices('/').nth(2).map_or(pointer.len(), |(end, _)| end);
+    let node = pointer.get(..end).and_then(|pointer| graph.pointer(pointer));
+    node.and_then(|node| node.get("name")?.as_str()).unwrap_or(pointer).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_named_by_what_leads_into_it() {
+        let graph = json!({"nodes": [{"name": "a"}, {"name": "ask", "headers": {"x": 1}}]});
+        assert_eq!(node_at(&graph, "/nodes/1/headers/x"), "ask");
+        assert_eq!(node_at(&graph, "/nodes/0"), "a");
+        assert_eq!(node_at(&graph, "/nodes/7/url"), "/nodes/7/url");
+        assert_eq!(node_at(&graph, ""), "");
+    }
+}
