@@ -1,7 +1,7 @@
 //! A bundle as a file: an archive as it is, or a folder that is archived. The same folder is always the same archive.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use bundle::Limits;
@@ -19,6 +19,11 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     }
     let mut paths = Vec::new();
     collect(path, &mut paths)?;
+    let sizes = paths.iter().map(|file| Ok(file.metadata()?.len()));
+    if sizes.sum::<io::Result<u64>>()? > LARGEST {
+        let message = format!("its files have more than {LARGEST} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     let mut named =
         paths.into_iter().map(|file| Ok((name(path, &file)?, file))).collect::<io::Result<Vec<_>>>()?;
     named.sort_unstable();
@@ -27,16 +32,9 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
         .last_modified_time(DateTime::default())
         .unix_permissions(0o644);
     let mut writer = ZipWriter::new(tempfile::tempfile()?);
-    let mut size = 0_u64;
     for (name, file) in named {
         writer.start_file(name, options)?;
-        let left = LARGEST.saturating_sub(size);
-        size =
-            size.saturating_add(io::copy(&mut File::open(file)?.take(left.saturating_add(1)), &mut writer)?);
-        if size > LARGEST {
-            let message = format!("its files have more than {LARGEST} bytes");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
+        io::copy(&mut File::open(file)?, &mut writer)?;
     }
     let mut archive = writer.finish()?;
     archive.seek(SeekFrom::Start(0))?;
@@ -73,6 +71,8 @@ fn name(folder: &Path, file: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use bundle::Verdict;
     use kernel::SystemClock;
 
