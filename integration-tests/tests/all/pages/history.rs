@@ -13,7 +13,8 @@ async fn conversations_are_listed_opened_renamed_and_deleted() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let browser = open(&t, &workflow).await;
-    assert_eq!(browser.text(".history > .quiet").await, "Your conversations will be listed here.");
+    // Its text comes with the list.
+    browser.until("document.querySelector('.history > .quiet')?.textContent === 'Your conversations will be listed here.'").await;
     say(&browser, "About apples").await;
     replied(&browser, "apples").await;
     idle(&browser).await;

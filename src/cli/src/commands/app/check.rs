@@ -81,11 +81,11 @@ mod tests {
             ("SERVICE_APPS_MAX_DEPTH", u64::try_from(Limits::HIGHEST.depth).unwrap()),
         ];
         for (name, highest) in variables {
-            assert!(Config::load(&Source::from_pairs([(name, highest.to_string())])).is_ok(), "{name}");
-            assert!(
-                Config::load(&Source::from_pairs([(name, (highest + 1).to_string())])).is_err(),
-                "{name}"
-            );
+            let load = |value: u64| {
+                let home = ("HOME", "/home/ada".to_owned());
+                Config::load(&Source::from_pairs([home, (name, value.to_string())]))
+            };
+            assert!(load(highest).is_ok() && load(highest + 1).is_err(), "{name}");
         }
         let apps = Config::load(&home).unwrap().apps;
         let default = Limits {

@@ -98,7 +98,7 @@ mod tests {
         let plan: TrainingPlan = serde_json::from_value(json!({
             "kind": "training", "version": 3, "trainable_prompts": ["answer", "tone"],
             "estimate": {"cases": {"min": 12, "expected": 480, "max": null}, "llm_calls": {"min": 12, "expected": 900, "max": 1000},
-                "tokens": 250000, "cost_usd": 0.125, "seconds": 450.0},
+                "tokens": 250000, "cost_usd": 0.126, "seconds": 450.0},
             "splits": {"train": [0, 1], "val": [2], "test": [], "test_estimate": "kfold"},
             "pins": [{"workflow": "escalate", "asked": null, "version": 4, "version_id": "v"}],
             "optimizer": {"name": "gepa", "epochs": 3}, "warnings": []
