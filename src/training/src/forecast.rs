@@ -1,12 +1,13 @@
 //! What the calls of a run use before they are made: tokens by their texts, dollars by known prices, seconds by assumed ones. Pure.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use models::Price;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::calls::{PricedModel, RunPrices};
+use crate::calls::{BudgetLimits, PricedModel, RunPrices, dollars};
 use crate::estimate::CallRange;
 use crate::node_texts::{NodeTexts, RESERVED};
 use crate::numbers::float;
@@ -37,6 +38,37 @@ pub struct Estimate {
     pub cost_usd: Option<f64>,
     /// Seconds that the run will probably be active: its calls, each of an assumed time, so many at the same time as it may have.
     pub seconds: f64,
+}
+
+impl Estimate {
+    /// The same run if it ends when its budget is spent.
+    #[must_use]
+    pub(crate) fn within(self, limits: BudgetLimits, max_active: Option<Duration>) -> Self {
+        let expected = self.llm_calls.expected;
+        let most = limits.max_llm_calls.unwrap_or(u64::MAX);
+        let paid = expected.min(most);
+        let share = |count: u64| match expected {
+            0 => count,
+            _ => {
+                u64::try_from(u128::from(count) * u128::from(paid) / u128::from(expected)).unwrap_or(u64::MAX)
+            }
+        };
+        let part = if paid < expected { number(paid) / number(expected) } else { 1.0 };
+        let limited = |value: f64, limit: Option<f64>| limit.map_or(value, |limit| value.min(limit));
+        let CallRange { min, max, .. } = self.llm_calls;
+        let max = limits.max_llm_calls.map_or(max, |limit| Some(max.unwrap_or(limit).min(limit)));
+        let cases = CallRange { expected: share(self.cases.expected).max(self.cases.min), ..self.cases };
+        let seconds = limited(self.seconds * part, max_active.map(|limit| limit.as_secs_f64()));
+        Self {
+            cases,
+            llm_calls: CallRange { min: min.min(most), expected: paid, max },
+            tokens: share(self.tokens).min(limits.max_tokens.unwrap_or(u64::MAX)),
+            cost_usd: self
+                .cost_usd
+                .map(|cost| models::rounded(limited(cost * part, limits.max_cost.map(dollars)))),
+            seconds: (seconds * 100.0).round() / 100.0,
+        }
+    }
 }
 
 /// The models of a run beside those of its graph.
@@ -275,6 +307,32 @@ mod tests {
         let all = CallsByRole { task: 1, judge: 1, optimizer: 1 };
         let found = estimate(&forecast("openai/gpt-4.1-mini", node()), all);
         assert_eq!(found.tokens, 210 + (1_040 / 4 + 128) + (8_400 / 4 + 512));
+    }
+
+    #[test]
+    fn an_estimate_is_not_above_the_budget() {
+        let calls = CallRange { min: 12, expected: 1_000, max: None };
+        let forecast = forecast("openai/gpt-4.1-mini", node());
+        let open = forecast.estimate(calls, calls, tasks(1_000));
+        assert_eq!(open.within(BudgetLimits::default(), None), open);
+        let limit = |max_llm_calls| BudgetLimits { max_llm_calls, ..BudgetLimits::default() };
+        assert_eq!(
+            open.within(limit(Some(1_000)), None),
+            Estimate { llm_calls: CallRange { max: Some(1_000), ..calls }, ..open }
+        );
+        let half = open.within(limit(Some(500)), None);
+        assert_eq!(
+            (half.llm_calls, half.cases.expected),
+            (CallRange { expected: 500, max: Some(500), ..calls }, 500)
+        );
+        assert_eq!((half.tokens, half.seconds), (open.tokens / 2, open.seconds / 2.0));
+        assert_eq!(half.cost_usd, open.cost_usd.map(|cost| models::rounded(cost / 2.0)));
+        assert_eq!(open.within(limit(Some(3)), None).llm_calls, CallRange::exactly(3));
+        let less = BudgetLimits { max_tokens: Some(7), max_cost: Some(1_000), ..limit(None) };
+        let found = open.within(less, Some(Duration::from_secs(2)));
+        assert_eq!((found.tokens, found.cost_usd, found.seconds), (7, Some(1e-6), 2.0));
+        let free = forecast.estimate(calls, CallRange::exactly(0), tasks(0));
+        assert_eq!(free.within(limit(Some(5)), None).cases, calls, "without calls");
     }
 
     #[test]

@@ -50,7 +50,8 @@ impl Start<'_> {
     pub fn estimate_evaluation(&self, settings: &RunSettings, asked: &AskedModels<'_>) -> Estimate {
         let cases = CallRange::exactly(count(self.cases.len()).saturating_mul(u64::from(settings.repeats)));
         let none = CallRange::exactly(0);
-        self.estimate(cases, none, &self.forecast(settings, &[], asked))
+        let estimate = self.estimate(cases, none, &self.forecast(settings, &[], asked));
+        estimate.within(settings.limits, settings.max_active)
     }
 
     /// What a training will cost. At least: there is nothing to gain, which the headroom test finds.
@@ -64,7 +65,8 @@ impl Start<'_> {
         let course = self.course(optimizer, splits, trainable);
         let repeats = CallRange::exactly(u64::from(optimizer.settings.repeats));
         let forecast = self.forecast(&optimizer.settings, trainable, asked);
-        self.estimate(course.cases().times(repeats), course.questions(), &forecast)
+        let estimate = self.estimate(course.cases().times(repeats), course.questions(), &forecast);
+        estimate.within(optimizer.settings.limits, optimizer.settings.max_active)
     }
 
     fn course(&self, optimizer: &Optimizer, splits: &Splits, trainable: &[TrainablePrompt]) -> Course {
