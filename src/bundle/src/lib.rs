@@ -28,6 +28,8 @@ pub use error::CheckError;
 pub use finding::{Finding, MAX_FINDINGS, Note};
 pub use kinds::{OTHER, media_type};
 pub use limits::Limits;
-pub use manifest::{AccessMode, Binding, BindingLimits, Collection, CollectionKind, Manifest, Verb};
+pub use manifest::{
+    AccessMode, Binding, BindingLimits, Collection, CollectionKind, Manifest, Verb, manifest,
+};
 pub use names::MANIFEST;
 pub use policy::{Document, FILE_POLICY, policy};

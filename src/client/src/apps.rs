@@ -8,7 +8,10 @@ use futures_util::stream;
 use reqwest::Body;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use wire::operations::apps;
-use wire::{AppRecord, CreateApp, DeploymentRecord, DeploymentSummary, Listed, UpdateApp};
+use wire::{
+    AppRecord, BindingRecord, CollectionRecord, CreateApp, CreateCollection, DeploymentRecord,
+    DeploymentSummary, Listed, UpdateApp,
+};
 
 use crate::client::{Bearer, Client};
 use crate::{ClientError, Part};
@@ -108,5 +111,45 @@ impl Client {
     /// See above.
     pub async fn deployment(&self, app: &str, deployment: &str) -> Result<DeploymentRecord, ClientError> {
         self.read(&apps::READ_DEPLOYMENT, &[app, deployment], &[]).await?.ok()
+    }
+
+    /// `GET /api/apps/{app}/bindings`: part of the list, newest first.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn app_bindings(&self, app: &str, part: &Part) -> Result<Listed<BindingRecord>, ClientError> {
+        self.read(&apps::LIST_BINDINGS, &[app], &part.query()).await?.ok()
+    }
+
+    /// `GET /api/apps/{app}/collections`: part of the list, newest first.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn app_collections(
+        &self,
+        app: &str,
+        part: &Part,
+    ) -> Result<Listed<CollectionRecord>, ClientError> {
+        self.read(&apps::LIST_COLLECTIONS, &[app], &part.query()).await?.ok()
+    }
+
+    /// `POST /api/apps/{app}/collections`: creates one.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn create_app_collection(
+        &self,
+        app: &str,
+        new: &CreateCollection,
+    ) -> Result<CollectionRecord, ClientError> {
+        self.change(&apps::CREATE_COLLECTION, &[app], Some(new)).await?.ok()
+    }
+
+    /// `DELETE /api/apps/{app}/collections/{collection}`: deletes one with its records.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn delete_app_collection(&self, app: &str, collection: &str) -> Result<(), ClientError> {
+        self.change(&apps::DELETE_COLLECTION, &[app, collection], None::<&()>).await?.done()
     }
 }

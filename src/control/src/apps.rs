@@ -2,8 +2,8 @@
 
 use auth::scope::Scope;
 use store::{
-    AppChange, AuditEntry, AuditTarget, Changes, DeploymentFile, NewApp, Outcome, StoredApp,
-    StoredDeployment, StoredWorkspace,
+    AppChange, AuditEntry, AuditTarget, Changes, DeploymentFile, NewApp, Outcome, SetBinding, StoredApp,
+    StoredBinding, StoredCollection, StoredDeployment, StoredWorkspace,
 };
 use uuid::Uuid;
 use wire::{AuditAction, CreateApp, ErrorCode, UpdateApp};
@@ -108,6 +108,74 @@ pub async fn deploy(
     let made = changes.create_deployment(new, files).await?;
     changes.audit(&entry(by, AuditAction::AppDeployed, &app, made.id.to_string())).await?;
     Ok(made)
+}
+
+/// Creates or replaces a binding; the flag says whether the name is new.
+///
+/// # Errors
+/// [`ErrorCode::AppNotFound`], [`ErrorCode::ManifestInvalid`] if the app has as many as it can.
+pub async fn set_binding(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    app: Uuid,
+    name: &str,
+    binding: &str,
+) -> Decision<(StoredBinding, bool)> {
+    let app = changes.lock_app(app).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
+    let SetBinding::Set(set, is_new) = changes.set_binding((app.id, app.workspace_id), name, binding).await?
+    else {
+        return Err(Refusal::new(ErrorCode::ManifestInvalid).with_message("An app has at most 100 bindings."));
+    };
+    changes.audit(&entry(by, AuditAction::AppBindingSet, &app, name.to_owned())).await?;
+    Ok((set, is_new))
+}
+
+/// Deletes a binding.
+///
+/// # Errors
+/// [`ErrorCode::AppNotFound`], [`ErrorCode::BindingNotFound`].
+pub async fn delete_binding(changes: &mut Changes, by: Requester<'_>, app: Uuid, name: &str) -> Decision<()> {
+    let app = changes.lock_app(app).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
+    if name.contains('\0') || !changes.delete_binding(app.id, name).await? {
+        return Err(Refusal::new(ErrorCode::BindingNotFound));
+    }
+    Ok(changes.audit(&entry(by, AuditAction::AppBindingDeleted, &app, name.to_owned())).await?)
+}
+
+/// Creates a collection.
+///
+/// # Errors
+/// [`ErrorCode::AppNotFound`], [`ErrorCode::CollectionTaken`], [`ErrorCode::ManifestInvalid`] if the app has as many as it can.
+pub async fn create_collection(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    new: StoredCollection,
+) -> Decision<StoredCollection> {
+    let app = changes.lock_app(new.app_id).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
+    let Some(made) = changes.create_collection(new).await? else {
+        return Err(
+            Refusal::new(ErrorCode::ManifestInvalid).with_message("An app has at most 32 collections.")
+        );
+    };
+    changes.audit(&entry(by, AuditAction::AppCollectionCreated, &app, made.name.clone())).await?;
+    Ok(made)
+}
+
+/// Deletes a collection.
+///
+/// # Errors
+/// [`ErrorCode::AppNotFound`], [`ErrorCode::CollectionNotFound`].
+pub async fn delete_collection(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    app: Uuid,
+    name: &str,
+) -> Decision<()> {
+    let app = changes.lock_app(app).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
+    if name.contains('\0') || !changes.delete_collection(app.id, name).await? {
+        return Err(Refusal::new(ErrorCode::CollectionNotFound));
+    }
+    Ok(changes.audit(&entry(by, AuditAction::AppCollectionDeleted, &app, name.to_owned())).await?)
 }
 
 /// The row of the audit trail for a bundle that was refused.

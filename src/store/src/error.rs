@@ -57,6 +57,7 @@ impl StoreError {
             Self::Taken(key) if key == HANDLE_KEY => ErrorCode::WorkflowHandleTaken,
             Self::Taken(key) if key == SLUG_KEY => ErrorCode::WorkspaceSlugTaken,
             Self::Taken(key) if key == ALIAS_KEY => ErrorCode::AliasTaken,
+            Self::Taken(key) if key == COLLECTION_NAME => ErrorCode::CollectionTaken,
             Self::Taken(key) if key == CREDENTIAL_NAME => ErrorCode::CredentialNameTaken,
             _ => ErrorCode::Internal,
         }
@@ -67,6 +68,8 @@ impl StoreError {
 const CREDENTIAL_NAME: &str = "credentials_workspace_id_name_key";
 /// The index that keeps aliases of apps unique in the installation.
 const ALIAS_KEY: &str = "apps_alias_key";
+/// The index that keeps names of collections unique in an app.
+const COLLECTION_NAME: &str = "app_collections_name_key";
 /// How PostgreSQL words the causes that diesel gives no kind for.
 const FULL: [&str; 2] = ["No space left on device", "could not extend file"];
 const UNAVAILABLE: [&str; 7] = [

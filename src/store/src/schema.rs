@@ -7,7 +7,7 @@ mod training;
 mod triggers;
 
 pub(crate) use files::attachments;
-pub(crate) use hosting::{app_deployments, apps};
+pub(crate) use hosting::{app_collections, app_deployments, apps};
 pub(crate) use questions::{question_items, run_questions, turns_sent};
 pub(crate) use training::{
     dataset_entries, dataset_versions, datasets, training_calls, training_candidates, training_cases,

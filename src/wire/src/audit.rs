@@ -76,5 +76,9 @@ audit_actions! {
     AppDeleted, "app.deleted", "An app was deleted, by hand or with its workspace.";
     AppDeployed, "app.deployed", "A bundle was uploaded and became a deployment of an app.";
     AppDeployRefused, "app.deploy_refused", "A bundle for an app was refused; the reason is the first code.";
+    AppBindingSet, "app.binding_set", "A binding of an app was created or replaced.";
+    AppBindingDeleted, "app.binding_deleted", "A binding of an app was deleted.";
+    AppCollectionCreated, "app.collection_created", "A collection of an app was created.";
+    AppCollectionDeleted, "app.collection_deleted", "A collection of an app was deleted.";
     SearchIndexDeleted, "search_index.deleted", "A search index was deleted.";
 }

@@ -214,3 +214,51 @@ pub enum CollectionVerb {
     /// Delete a record.
     Delete,
 }
+
+/// A binding that applies to deployments whose manifests declare none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BindingRecord {
+    /// Its name.
+    pub name: String,
+    /// What it runs.
+    pub binding: AppBinding,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last replaced.
+    pub updated_at: Timestamp,
+}
+
+/// `POST /api/apps/{app}/collections`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CreateCollection {
+    /// 1 to 64 characters of a-z, 0-9, `-` and `_`; unique among the collections of the app.
+    pub name: String,
+    /// Whose the records are.
+    pub kind: CollectionKind,
+    /// Who can do what.
+    pub capabilities: CollectionCapabilities,
+    /// A JSON Schema of a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+}
+
+/// A collection that applies to deployments whose manifests declare none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CollectionRecord {
+    /// UUIDv7; another collection of the same name has another one.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Whose the records are.
+    pub kind: CollectionKind,
+    /// Who can do what.
+    pub capabilities: CollectionCapabilities,
+    /// A JSON Schema of a record.
+    pub schema: Option<Value>,
+    /// When it was created.
+    pub created_at: Timestamp,
+}

@@ -1,6 +1,7 @@
 //! Hosted apps.
 
 mod deployments;
+mod drafts;
 mod preflight;
 mod records;
 mod uploads;

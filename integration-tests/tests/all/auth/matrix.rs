@@ -120,6 +120,17 @@ impl Things {
             let asked = json!({"alias": slug, "name": "An app"});
             app = t.root().post("/api/apps", &asked).await.value()["id"].clone();
         }
+        if path.contains("/bindings/") || path.contains("/collections/") {
+            let at = format!("/api/apps/{slug}");
+            let binding = json!({"workflow": "a", "version": 1, "access_mode": "anonymous"}).to_string();
+            assert_eq!(
+                t.root().send("PUT", &format!("{at}/bindings/one"), &headers, &binding).await.status,
+                201
+            );
+            let collection =
+                json!({"name": "one", "kind": "shared", "capabilities": {"anonymous": [], "member": []}});
+            assert_eq!(t.root().post(&format!("{at}/collections"), &collection).await.status, 201);
+        }
         let mut deployment = json!("");
         if path.contains("/deployments/") {
             let uploads = format!("/api/apps/{slug}/deployments");
@@ -161,6 +172,7 @@ impl Things {
             path if path.contains("/chat/visitors/") => "visitor:1",
             path if path.contains("/datasets/") => &self.dataset,
             path if path.contains("/deployments/") => &self.deployment,
+            path if path.contains("/bindings/") || path.contains("/collections/") => "one",
             path if path.contains("/trainer/runs/") => &self.training,
             path if path.contains("/trainer/checkpoints/") => &self.checkpoint,
             _ => "1",
@@ -185,6 +197,12 @@ impl Things {
             "/api/credentials" => json!({"name": format!("by {}", self.run), "secret": "s"}),
             "/api/credentials/*" if method == "PATCH" => json!({"secret": "another"}),
             "/api/apps" => json!({"alias": format!("by-{}", self.run), "name": "Another"}),
+            "/api/apps/*/bindings/*" if method == "PUT" => {
+                json!({"workflow": "a", "version": 1, "access_mode": "anonymous"})
+            }
+            "/api/apps/*/collections" => {
+                json!({"name": "two", "kind": "shared", "capabilities": {"anonymous": [], "member": []}})
+            }
             "/api/apps/*" if method == "PATCH" => json!({"name": "Another"}),
             "/api/workspaces" => json!({"slug": format!("by-{}", self.workspace)}),
             "/api/workspaces/*/members" => json!({"email": "new@example.org", "role": "viewer"}),

@@ -81,3 +81,35 @@ async fn a_folder_is_deployed_and_what_is_wrong_with_it_is_told() {
     let missing = terminal.run(&["app", "deploy", "desk", "/nowhere"]).await;
     assert!(missing.status == Some(2) && missing.err.contains("cannot be read"), "{}", missing.err);
 }
+
+#[tokio::test]
+async fn bindings_and_collections_of_an_app_are_listed_created_and_deleted() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    terminal.does(&["app", "create", "desk"]).await;
+    for list in ["bindings", "collections"] {
+        let none = terminal.run(&["app", list, "desk"]).await;
+        assert!(none.err.contains(&format!("No {list} found.")), "{}", none.err);
+    }
+    let headers = [("content-type", "application/json")];
+    let binding = r#"{"workflow": "sort", "version": 2, "access_mode": "anonymous"}"#;
+    assert_eq!(t.send("PUT", "/api/apps/desk/bindings/ask", &headers, binding).await.status, 201);
+    let listed = terminal.does(&["app", "bindings", "desk"]).await;
+    assert!(listed.lines().nth(1).is_some_and(|line| line.starts_with("ask   sort      2")), "{listed}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notes.json");
+    std::fs::write(&file, r#"{"kind": "user", "capabilities": {"anonymous": [], "member": ["read"]}}"#)
+        .unwrap();
+    let file = file.to_str().unwrap();
+    let made = terminal.does(&["app", "collections", "desk", "create", "notes", file]).await;
+    assert!(made.starts_with("Created collection notes"), "{made}");
+    let listed = terminal.does(&["app", "collections", "desk"]).await;
+    assert!(listed.contains("notes  user  -          read"), "{listed}");
+    let taken = terminal.run(&["app", "collections", "desk", "create", "notes", file]).await;
+    assert!(taken.status == Some(1) && taken.err.contains("(collection_taken)"), "{}", taken.err);
+    assert_eq!(terminal.run(&["app", "collections", "desk", "delete", "notes"]).await.status, Some(2));
+    assert_eq!(
+        terminal.run(&["app", "collections", "desk", "delete", "notes", "--yes"]).await.status,
+        Some(0)
+    );
+}

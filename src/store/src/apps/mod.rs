@@ -1,10 +1,12 @@
 //! Hosted apps and their deployments.
 
 mod deployments;
+mod drafts;
 mod records;
 mod retention;
 
 pub use deployments::*;
+pub use drafts::*;
 pub use records::*;
 pub use retention::ALIAS_HELD;
 

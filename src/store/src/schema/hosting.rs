@@ -37,3 +37,17 @@ diesel::table! {
         created_at -> Timestamptz,
     }
 }
+
+diesel::table! {
+    app_collections (id) {
+        id -> Uuid,
+        app_id -> Uuid,
+        workspace_id -> Uuid,
+        name -> Text,
+        kind -> Text,
+        capabilities -> Text,
+        schema -> Nullable<Text>,
+        created_at -> Timestamptz,
+        deleted_at -> Nullable<Timestamptz>,
+    }
+}

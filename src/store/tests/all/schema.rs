@@ -15,9 +15,8 @@ const SCHEMA: [&str; 6] = [
 ];
 
 /// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
-const WITHOUT_DSL: [&str; 26] = [
+const WITHOUT_DSL: [&str; 25] = [
     "app_bindings",
-    "app_collections",
     "app_files",
     "blob_uses",
     "chat_usage",

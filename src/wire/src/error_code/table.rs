@@ -809,6 +809,18 @@ error_codes! {
         "Deployment not found.",
         "The app has no deployment with this id.",
         "List them with `callboard app deployments` or `GET /api/apps/{app}/deployments`.";
+    BindingNotFound, "binding_not_found", 404, false,
+        "Binding not found.",
+        "The app has no binding of this name. Those of a manifest belong to its deployment.",
+        "List them with `callboard app bindings` or `GET /api/apps/{app}/bindings`.";
+    CollectionNotFound, "collection_not_found", 404, false,
+        "Collection not found.",
+        "The app has no collection of this name. Those of a manifest belong to its deployment.",
+        "List them with `callboard app collections` or `GET /api/apps/{app}/collections`.";
+    CollectionTaken, "collection_taken", 409, false,
+        "The app has a collection of this name.",
+        "Names of collections are unique in an app.",
+        "Choose another name, or delete the collection with its records first.";
     BundlePartInvalid, "bundle_part_invalid", 422, false,
         "The form must have exactly one part, `bundle`.",
         "The upload is a form with another part, with several, with none, or that cannot be read.",

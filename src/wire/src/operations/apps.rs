@@ -1,8 +1,11 @@
 //! Hosted apps.
 
 use super::parameters::{CURSOR, LIMIT};
-use crate::operation::{Answer, binary, delete, get, json, operations, patch, post};
-use crate::{AppRecord, CreateApp, DeploymentRecord, DeploymentSummary, ErrorCode, Listed, Scope, UpdateApp};
+use crate::operation::{Answer, binary, delete, get, json, operations, patch, post, put};
+use crate::{
+    AppBinding, AppRecord, BindingRecord, CollectionRecord, CreateApp, CreateCollection, DeploymentRecord,
+    DeploymentSummary, ErrorCode, Listed, Scope, UpdateApp,
+};
 
 /// Why a bundle is refused.
 const BUNDLE: &[ErrorCode] = &[
@@ -113,6 +116,64 @@ operations! {
         .needs(Scope::AppsRead)
         .answers(&[Answer::of(200, json!(DeploymentRecord, examples::DEPLOYMENT))])
         .errors(&[ErrorCode::AppNotFound, ErrorCode::DeploymentNotFound]);
+
+    LIST_BINDINGS = get("/api/apps/{app}/bindings", "list_app_bindings", "Lists the bindings of an app, newest first.")
+        .needs(Scope::AppsRead)
+        .query(&[LIMIT, CURSOR])
+        .answers(&[Answer::of(200, json!(Listed<BindingRecord>))])
+        .errors(&[ErrorCode::AppNotFound]);
+
+    SET_BINDING = put(
+        "/api/apps/{app}/bindings/{binding}",
+        "set_app_binding",
+        "Creates or replaces a binding, for deployments whose manifests declare none.",
+    )
+    .needs(Scope::AppsWrite)
+    .repeatable()
+    .body(json!(AppBinding, examples::BINDING))
+    .answers(&[
+        Answer::of(201, json!(BindingRecord)).when("the name is new"),
+        Answer::of(200, json!(BindingRecord)).when("the binding was replaced"),
+    ])
+    .errors(&[ErrorCode::AppNotFound, ErrorCode::ManifestInvalid, ErrorCode::SchemaInvalid]);
+
+    DELETE_BINDING = delete("/api/apps/{app}/bindings/{binding}", "delete_app_binding", "Deletes a binding.")
+        .needs(Scope::AppsWrite)
+        .repeatable()
+        .answers(&[Answer::empty(204)])
+        .errors(&[ErrorCode::AppNotFound, ErrorCode::BindingNotFound]);
+
+    LIST_COLLECTIONS = get("/api/apps/{app}/collections", "list_app_collections", "Lists the collections of an app, newest first.")
+        .needs(Scope::AppsRead)
+        .query(&[LIMIT, CURSOR])
+        .answers(&[Answer::of(200, json!(Listed<CollectionRecord>))])
+        .errors(&[ErrorCode::AppNotFound]);
+
+    CREATE_COLLECTION = post(
+        "/api/apps/{app}/collections",
+        "create_app_collection",
+        "Creates a collection, for deployments whose manifests declare none.",
+    )
+    .needs(Scope::AppsWrite)
+    .repeatable()
+    .body(json!(CreateCollection, examples::COLLECTION))
+    .answers(&[Answer::of(201, json!(CollectionRecord))])
+    .errors(&[
+        ErrorCode::AppNotFound,
+        ErrorCode::CollectionTaken,
+        ErrorCode::ManifestInvalid,
+        ErrorCode::SchemaInvalid,
+    ]);
+
+    DELETE_COLLECTION = delete(
+        "/api/apps/{app}/collections/{collection}",
+        "delete_app_collection",
+        "Deletes a collection with its records. Another collection of its name begins without them.",
+    )
+    .needs(Scope::AppsWrite)
+    .repeatable()
+    .answers(&[Answer::empty(204)])
+    .errors(&[ErrorCode::AppNotFound, ErrorCode::CollectionNotFound]);
 }
 
 #[cfg(feature = "schema")]
@@ -179,6 +240,31 @@ mod examples {
   "report": {
     "dropped": [],
     "notes": []
+  }
+}"#;
+
+    pub(super) const BINDING: &str = r#"{
+  "workflow": "refunds",
+  "version": 3,
+  "access_mode": "anonymous",
+  "output_projection": {
+    "fields": [
+      "answer"
+    ]
+  },
+  "visitor_can_read_output": true
+}"#;
+
+    pub(super) const COLLECTION: &str = r#"{
+  "name": "favourites",
+  "kind": "user",
+  "capabilities": {
+    "anonymous": [],
+    "member": [
+      "read",
+      "create",
+      "delete"
+    ]
   }
 }"#;
 

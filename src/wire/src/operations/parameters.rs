@@ -27,6 +27,8 @@ pub fn in_path(path: &str, name: &str) -> Option<&'static str> {
         ("ref", "A workflow's UUID or handle."),
         ("app", "An app's id or alias."),
         ("deployment", "A deployment's id."),
+        ("binding", "A binding's name."),
+        ("collection", "A collection's name."),
         ("number", "A version's number, or the id of a version or a draft."),
         ("base", "The number or id of the version to compare with."),
         ("target", "The number or id of the version that is compared."),

@@ -3,6 +3,7 @@
 mod archive;
 mod check;
 mod deploy;
+mod drafts;
 mod manage;
 mod report;
 
@@ -28,6 +29,10 @@ pub(crate) enum AppCommand {
     Deploy(deploy::Deploy),
     /// List the deployments of an app, newest first
     Deployments(deploy::Deployments),
+    /// List the bindings of an app, which apply without a manifest
+    Bindings(drafts::Bindings),
+    /// List, create and delete the collections of an app, which apply without a manifest
+    Collections(drafts::Collections),
     /// Delete an app with its deployments
     Delete(manage::Delete),
 }
@@ -66,6 +71,8 @@ pub(crate) fn run(command: AppCommand, outer: ClientOptions) -> (Output, Result<
         AppCommand::Update(command) => of_app!(command),
         AppCommand::Deploy(command) => of_app!(command),
         AppCommand::Deployments(command) => of_app!(command),
+        AppCommand::Bindings(command) => of_app!(command),
+        AppCommand::Collections(command) => of_app!(command),
         AppCommand::Delete(command) => of_app!(command),
     }
 }

@@ -1,12 +1,16 @@
 //! Deployments: bundles that are uploaded, checked and stored; listed and shown.
 
+use std::collections::BTreeMap;
+
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use bundle::{Accepted, MANIFEST};
 use control::apps;
 use store::{DeploymentFile, StoredApp, StoredDeployment};
 use uuid::Uuid;
-use wire::{DeploymentRecord, DeploymentSummary, ErrorCode, Listed};
+use wire::{
+    AppBinding, AppCollection, CollectionRecord, DeploymentRecord, DeploymentSummary, ErrorCode, Listed,
+};
 
 use super::preflight::preflight;
 use super::upload::{Checked, Upload, check};
@@ -53,8 +57,8 @@ pub(super) async fn show(
 
 /// 201 with the record.
 pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse> {
-    let checked = match accepted(&upload).await {
-        Ok(checked) => checked,
+    let (checked, declared) = match accepted(&upload).await {
+        Ok(accepted) => accepted,
         Err(error) => {
             note_refused(&upload.caller, &upload.app, &error).await?;
             return Err(error);
@@ -62,7 +66,8 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
     };
     checked.store_files(&upload).await?;
     let Checked(accepted) = checked;
-    let (new, files) = (row(&upload, &accepted)?, accepted.files.iter().map(file).collect::<Vec<_>>());
+    let new = row(&upload, &accepted, &declared)?;
+    let files = accepted.files.iter().map(file).collect::<Vec<_>>();
     upload
         .make(async |changes| {
             let made = apps::deploy(changes, upload.caller.requester(), new, &files).await?;
@@ -71,13 +76,32 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
         .await
 }
 
-/// Checks the archive, and the workflows that it binds.
-async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<Checked> {
+/// What applies to a deployment.
+struct Applied {
+    bindings: BTreeMap<String, AppBinding>,
+    collections: BTreeMap<String, AppCollection>,
+}
+
+/// Checks the archive, and the workflows of the bindings that apply to it.
+async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<(Checked, Applied)> {
     let checked = check(upload).await?;
-    let bindings = manifest::bindings(checked.0.manifest.as_ref());
-    let store = upload.caller.store();
-    let findings = preflight(store, upload.app.workspace_id, &bindings, MANIFEST).await?;
-    if findings.is_empty() { Ok(checked) } else { Err(ApiError::found(findings)) }
+    let (store, app, declared) = (upload.caller.store(), &upload.app, checked.0.manifest.as_ref());
+    let mut applied =
+        Applied { bindings: manifest::bindings(declared), collections: manifest::collections(declared) };
+    if declared.is_none() {
+        for row in store.bindings(app.id, None, i64::MAX).await? {
+            applied.bindings.insert(row.name, records::stored(&row.binding)?);
+        }
+    }
+    if declared.is_none_or(|manifest| manifest.collections.is_none()) {
+        for row in store.collections(app.id, None, i64::MAX).await? {
+            let CollectionRecord { name, kind, capabilities, schema, .. } = records::collection(row)?;
+            applied.collections.insert(name, AppCollection { kind, capabilities, schema });
+        }
+    }
+    let path = if declared.is_some() { MANIFEST } else { "bindings" };
+    let findings = preflight(store, app.workspace_id, &applied.bindings, path).await?;
+    if findings.is_empty() { Ok((checked, applied)) } else { Err(ApiError::found(findings)) }
 }
 
 /// Notes a bundle that was refused in the audit trail.
@@ -92,10 +116,10 @@ pub(super) async fn note_refused<S: Asked>(
     Ok(())
 }
 
-fn row(upload: &Upload<AppsWrite>, accepted: &Accepted) -> ApiResult<StoredDeployment> {
+fn row(upload: &Upload<AppsWrite>, accepted: &Accepted, applied: &Applied) -> ApiResult<StoredDeployment> {
     let app = upload.caller.app();
     let declared = accepted.manifest.as_ref();
-    let parts = manifest::parts(declared)?;
+    let frame_ancestors = declared.map(|manifest| manifest.frame_ancestors.as_slice()).unwrap_or_default();
     let size = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
     Ok(StoredDeployment {
         id: app.new_id()?,
@@ -106,12 +130,12 @@ fn row(upload: &Upload<AppsWrite>, accepted: &Accepted) -> ApiResult<StoredDeplo
         expanded_size: size(accepted.expanded_size),
         file_count: i32::try_from(accepted.files.len()).unwrap_or(i32::MAX),
         available: true,
-        bindings: parts.bindings,
+        bindings: manifest::json(&applied.bindings)?,
         declares_bindings: declared.is_some(),
-        collections: parts.collections,
+        collections: manifest::json(&applied.collections)?,
         declares_collections: declared.is_some_and(|manifest| manifest.collections.is_some()),
         spa: declared.is_some_and(|manifest| manifest.spa),
-        frame_ancestors: parts.frame_ancestors,
+        frame_ancestors: manifest::json(&frame_ancestors)?,
         wasm: accepted.wasm,
         report: manifest::report(accepted)?,
         created_by: upload.caller.name(),

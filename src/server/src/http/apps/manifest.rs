@@ -11,29 +11,16 @@ use wire::{
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// JSON of the parts of a manifest.
-pub(super) struct Parts {
-    pub(super) bindings: String,
-    pub(super) collections: String,
-    pub(super) frame_ancestors: String,
-}
-
 /// The bindings of a manifest, by name.
 pub(super) fn bindings(manifest: Option<&Manifest>) -> BTreeMap<String, AppBinding> {
     let bindings = manifest.map(|manifest| &manifest.bindings);
     bindings.into_iter().flatten().map(|(name, one)| (name.clone(), binding(one))).collect()
 }
 
-/// The parts of a manifest; those of no manifest are empty.
-pub(super) fn parts(manifest: Option<&Manifest>) -> ApiResult<Parts> {
+/// The collections of a manifest, by name.
+pub(super) fn collections(manifest: Option<&Manifest>) -> BTreeMap<String, AppCollection> {
     let collections = manifest.and_then(|manifest| manifest.collections.as_ref());
-    let collections = collections.into_iter().flatten().map(|(name, one)| (name, collection(one)));
-    let frame_ancestors = manifest.map(|manifest| manifest.frame_ancestors.as_slice()).unwrap_or_default();
-    Ok(Parts {
-        bindings: json(&bindings(manifest))?,
-        collections: json(&collections.collect::<BTreeMap<_, _>>())?,
-        frame_ancestors: json(&frame_ancestors)?,
-    })
+    collections.into_iter().flatten().map(|(name, one)| (name.clone(), collection(one))).collect()
 }
 
 /// JSON of the report.
@@ -48,7 +35,8 @@ pub(super) fn report(accepted: &Accepted) -> ApiResult<String> {
     json(&DeploymentReport { dropped: accepted.dropped.clone(), notes })
 }
 
-fn json(value: &impl Serialize) -> ApiResult<String> {
+/// JSON as it is stored.
+pub(super) fn json(value: &impl Serialize) -> ApiResult<String> {
     serde_json::to_string(value).map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
 }
 

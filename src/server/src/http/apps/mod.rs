@@ -1,6 +1,7 @@
 //! Hosted apps: created, changed, deployed to, deleted.
 
 mod deployments;
+mod drafts;
 mod manifest;
 mod preflight;
 mod records;
@@ -39,6 +40,12 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::LIST_DEPLOYMENTS, deployments::list)
         .on(&operations::DEPLOY, deployments::create)
         .on(&operations::READ_DEPLOYMENT, deployments::show)
+        .on(&operations::LIST_BINDINGS, drafts::list_bindings)
+        .on(&operations::SET_BINDING, drafts::set_binding)
+        .on(&operations::DELETE_BINDING, drafts::delete_binding)
+        .on(&operations::LIST_COLLECTIONS, drafts::list_collections)
+        .on(&operations::CREATE_COLLECTION, drafts::create_collection)
+        .on(&operations::DELETE_COLLECTION, drafts::delete_collection)
         .register(config);
 }
 

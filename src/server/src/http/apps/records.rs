@@ -2,8 +2,11 @@
 
 use actix_web::HttpRequest;
 use serde::de::DeserializeOwned;
-use store::{DeploymentFile, StoredApp, StoredDeployment};
-use wire::{AppAccess, AppRecord, DeploymentFileRecord, DeploymentRecord, DeploymentSummary, ErrorCode};
+use store::{DeploymentFile, StoredApp, StoredBinding, StoredCollection, StoredDeployment};
+use wire::{
+    AppAccess, AppRecord, BindingRecord, CollectionRecord, DeploymentFileRecord, DeploymentRecord,
+    DeploymentSummary, ErrorCode,
+};
 
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, time};
@@ -57,6 +60,26 @@ pub(super) fn deployment(row: &StoredDeployment, files: Vec<DeploymentFile>) -> 
     })
 }
 
-fn stored<T: DeserializeOwned>(json: &str) -> ApiResult<T> {
+pub(super) fn binding(row: StoredBinding) -> ApiResult<BindingRecord> {
+    Ok(BindingRecord {
+        binding: stored(&row.binding)?,
+        name: row.name,
+        created_at: time(row.created_at),
+        updated_at: time(row.updated_at),
+    })
+}
+
+pub(super) fn collection(row: StoredCollection) -> ApiResult<CollectionRecord> {
+    Ok(CollectionRecord {
+        id: row.id.to_string(),
+        kind: stored(&format!("\"{}\"", row.kind))?,
+        capabilities: stored(&row.capabilities)?,
+        schema: row.schema.as_deref().map(stored).transpose()?,
+        name: row.name,
+        created_at: time(row.created_at),
+    })
+}
+
+pub(super) fn stored<T: DeserializeOwned>(json: &str) -> ApiResult<T> {
     serde_json::from_str(json).map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
 }

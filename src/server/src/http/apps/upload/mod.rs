@@ -134,7 +134,7 @@ impl<S: Asked> Upload<S> {
 }
 
 /// 503: no permit, or no time for the check.
-fn busy() -> ApiError {
+pub(super) fn busy() -> ApiError {
     ApiError::new(ErrorCode::ValidationBusy).retry_after(RETRY_SECONDS)
 }
 

@@ -1,0 +1,151 @@
+//! `callboard app bindings` and `collections`.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value};
+use wire::{BindingRecord, CollectionRecord, CollectionVerb, CreateCollection};
+
+use super::Named;
+use crate::options::Session;
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::parts;
+use crate::table::{self, second};
+
+#[derive(Debug, Args)]
+pub(crate) struct Bindings {
+    #[command(flatten)]
+    pub(super) named: Named,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Collections {
+    #[command(flatten)]
+    pub(super) named: Named,
+    #[command(subcommand)]
+    command: Option<CollectionCommand>,
+}
+
+/// What can be done with the collections of an app.
+#[derive(Debug, Subcommand)]
+enum CollectionCommand {
+    /// Create a collection
+    Create(Create),
+    /// Delete a collection with its records
+    Delete(Delete),
+}
+
+#[derive(Debug, Args)]
+struct Create {
+    /// Name of the collection
+    name: String,
+    /// File with the JSON object {kind, capabilities, schema?}
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct Delete {
+    /// Name of the collection
+    name: String,
+    /// Confirm; its records cannot be restored
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Bindings {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let app = &self.named.app;
+        let all = parts::all(session, async |part| session.client.app_bindings(app, part).await).await?;
+        if session.output == Output::Json {
+            return say(pretty(&all)?);
+        }
+        if all.is_empty() {
+            complain("No bindings found. Those of a manifest belong to its deployment.");
+            return Ok(());
+        }
+        let row = |found: BindingRecord| {
+            let BindingRecord { name, binding, updated_at, .. } = found;
+            [name, binding.workflow, binding.version.to_string(), second(&updated_at)]
+        };
+        table::print(["NAME", "WORKFLOW", "VERSION", "UPDATED"], all.into_iter().map(row).collect())
+    }
+}
+
+impl Collections {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let app = &self.named.app;
+        match &self.command {
+            None => list(session, app).await,
+            Some(CollectionCommand::Create(create)) => create.run(session, app).await,
+            Some(CollectionCommand::Delete(delete)) => delete.run(session, app).await,
+        }
+    }
+}
+
+async fn list(session: &Session, app: &str) -> Result<(), Failure> {
+    let all = parts::all(session, async |part| session.client.app_collections(app, part).await).await?;
+    if session.output == Output::Json {
+        return say(pretty(&all)?);
+    }
+    if all.is_empty() {
+        complain("No collections found. Those of a manifest belong to its deployment.");
+        return Ok(());
+    }
+    let row = |found: CollectionRecord| {
+        let CollectionRecord { name, kind, capabilities, id, .. } = found;
+        let kind = match kind {
+            wire::CollectionKind::Shared => "shared",
+            wire::CollectionKind::User => "user",
+        };
+        [name, kind.to_owned(), verbs(&capabilities.anonymous), verbs(&capabilities.member), id]
+    };
+    table::print(["NAME", "KIND", "ANONYMOUS", "MEMBER", "ID"], all.into_iter().map(row).collect())
+}
+
+fn verbs(verbs: &[CollectionVerb]) -> String {
+    let name = |verb: &CollectionVerb| match verb {
+        CollectionVerb::Read => "read",
+        CollectionVerb::Create => "create",
+        CollectionVerb::Update => "update",
+        CollectionVerb::Delete => "delete",
+    };
+    let names: Vec<&str> = verbs.iter().map(name).collect();
+    if names.is_empty() { "-".to_owned() } else { names.join(",") }
+}
+
+impl Create {
+    async fn run(&self, session: &Session, app: &str) -> Result<(), Failure> {
+        let unreadable =
+            |error: &dyn Display| Failure::usage(format!("{} cannot be read: {error}", self.file.display()));
+        let text = std::fs::read_to_string(&self.file).map_err(|error| unreadable(&error))?;
+        let mut new: Map<String, Value> = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
+        new.insert("name".to_owned(), self.name.clone().into());
+        let new: CreateCollection =
+            serde_json::from_value(Value::Object(new)).map_err(|error| unreadable(&error))?;
+        let made = session.client.create_app_collection(app, &new).await;
+        let made = made.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&made)?);
+        }
+        say(format_args!("Created collection {} ({}).", made.name, made.id))
+    }
+}
+
+impl Delete {
+    async fn run(&self, session: &Session, app: &str) -> Result<(), Failure> {
+        let name = &self.name;
+        if !self.yes {
+            return Err(Failure::usage(format!(
+                "add --yes to delete the collection {name} with its records"
+            )));
+        }
+        let deleted = session.client.delete_app_collection(app, name).await;
+        deleted.map_err(|error| session.failed(error))?;
+        if session.output == Output::Human {
+            complain("Deleted.");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! Bindings and collections of apps, which apply to deployments whose manifests declare none.
+
+use std::sync::Arc;
+
+use actix_web::web::{Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use bundle::Manifest;
+use chrono::DateTime;
+use control::apps;
+use kernel::Clock;
+use serde_json::{Map, Value, json};
+use store::{StoredBinding, StoredCollection};
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+use wire::{AppBinding, AppCollection, BindingRecord, BundleFinding, CollectionRecord, ErrorCode, Listed};
+
+use super::upload::busy;
+use super::{find, manifest, records};
+use crate::http::change::Change;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::{AppsRead, AppsWrite, Caller};
+use crate::http::idempotency::Reply;
+use crate::http::paging::Part;
+use crate::http::query::Params;
+
+/// In cursors.
+const BINDINGS: &str = "bindings";
+const COLLECTIONS: &str = "collections";
+
+/// The newest first.
+pub(super) async fn list_bindings(
+    caller: Caller<AppsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<BindingRecord>>> {
+    let app = find(&caller, &name).await?;
+    let mut query = Params::of(&request);
+    let part: Part<String> = Part::of(&mut query, BINDINGS);
+    let after = part.after.as_deref().and_then(place);
+    if part.after.is_some() && after.is_none() {
+        query.note("cursor", "format", "is not a cursor of this list; use next_cursor unchanged");
+    }
+    ApiError::refuse(query.finish())?;
+    let mut found = caller.store().bindings(app.id, after, part.wanted()).await?;
+    let last = |one: &StoredBinding| format!("{}:{}", one.created_at.timestamp_micros(), one.name);
+    let next_cursor = part.cut(BINDINGS, &mut found, last);
+    let data = found.into_iter().map(records::binding).collect::<ApiResult<_>>()?;
+    Ok(Json(Listed { data, next_cursor }))
+}
+
+/// Where a part of the bindings begins.
+fn place(cursor: &str) -> Option<(DateTime<chrono::Utc>, &str)> {
+    let (at, name) = cursor.split_once(':')?;
+    Some((DateTime::from_timestamp_micros(at.parse().ok()?)?, name))
+}
+
+/// 201 for a new name, 200 for a binding that is replaced.
+pub(super) async fn set_binding(
+    change: Change<AppsWrite>,
+    path: Path<(String, String)>,
+) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let (app, name) = path.into_inner();
+    let app = find(caller, &app).await?;
+    change.wanted(|_| Ok(()))?;
+    let declared = declared(caller, (BINDINGS, &name), change.bytes()).await?;
+    let bindings = manifest::bindings(Some(&declared));
+    let binding: &AppBinding = bindings.get(&name).ok_or_else(|| ApiError::new(ErrorCode::Internal))?;
+    let binding = manifest::json(binding)?;
+    change
+        .make(async |changes| {
+            let set = apps::set_binding(changes, caller.requester(), app.id, &name, &binding).await?;
+            Reply::made(set.1, &records::binding(set.0)?)
+        })
+        .await
+}
+
+/// 204.
+pub(super) async fn delete_binding(
+    change: Change<AppsWrite>,
+    path: Path<(String, String)>,
+) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let (app, name) = path.into_inner();
+    let app = find(caller, &app).await?;
+    change.wants_no_more()?;
+    change
+        .make(async |changes| {
+            apps::delete_binding(changes, caller.requester(), app.id, &name).await?;
+            Ok(Reply::nothing())
+        })
+        .await
+}
+
+/// The newest first.
+pub(super) async fn list_collections(
+    caller: Caller<AppsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<CollectionRecord>>> {
+    let app = find(&caller, &name).await?;
+    let mut query = Params::of(&request);
+    let part: Part<Uuid> = Part::of(&mut query, COLLECTIONS);
+    ApiError::refuse(query.finish())?;
+    let mut found = caller.store().collections(app.id, part.after, part.wanted()).await?;
+    let next_cursor = part.cut(COLLECTIONS, &mut found, |collection| collection.id);
+    let data = found.into_iter().map(records::collection).collect::<ApiResult<_>>()?;
+    Ok(Json(Listed { data, next_cursor }))
+}
+
+/// 201.
+pub(super) async fn create_collection(
+    change: Change<AppsWrite>,
+    app: Path<String>,
+) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let app = find(caller, &app).await?;
+    let (name, body) = change.wanted(named)?;
+    let declared = declared(caller, (COLLECTIONS, &name), body.to_string().as_bytes()).await?;
+    let collections = manifest::collections(Some(&declared));
+    let collection: &AppCollection =
+        collections.get(&name).ok_or_else(|| ApiError::new(ErrorCode::Internal))?;
+    let Value::String(kind) = json!(collection.kind) else { return Err(ApiError::new(ErrorCode::Internal)) };
+    let new = StoredCollection {
+        id: caller.app().new_id()?,
+        app_id: app.id,
+        workspace_id: app.workspace_id,
+        name,
+        kind,
+        capabilities: manifest::json(&collection.capabilities)?,
+        schema: collection.schema.as_ref().map(manifest::json).transpose()?,
+        created_at: caller.app().clock().now(),
+    };
+    change
+        .make(async |changes| {
+            let made = apps::create_collection(changes, caller.requester(), new).await?;
+            Reply::made(true, &records::collection(made)?)
+        })
+        .await
+}
+
+/// 204.
+pub(super) async fn delete_collection(
+    change: Change<AppsWrite>,
+    path: Path<(String, String)>,
+) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let (app, name) = path.into_inner();
+    let app = find(caller, &app).await?;
+    change.wants_no_more()?;
+    change
+        .make(async |changes| {
+            apps::delete_collection(changes, caller.requester(), app.id, &name).await?;
+            Ok(Reply::nothing())
+        })
+        .await
+}
+
+/// The name of a collection, and what a manifest would have under it.
+fn named(body: &Map<String, Value>) -> Result<(String, Value), Vec<wire::FieldError>> {
+    let mut rest = body.clone();
+    match rest.remove("name") {
+        Some(Value::String(name)) => Ok((name, Value::Object(rest))),
+        Some(_) => Err(vec![wire::FieldError::new("/name", "type", "must be a string")]),
+        None => Err(vec![wire::FieldError::new("/name", "required", "is required")]),
+    }
+}
+
+/// Reads a binding or a collection by the rules of a manifest, on a thread where that keeps no request waiting. The content is one JSON
+/// document.
+async fn declared<S>(
+    caller: &Caller<S>,
+    (part, name): (&'static str, &str),
+    content: &[u8],
+) -> ApiResult<Manifest> {
+    let content = std::str::from_utf8(content).unwrap_or_default();
+    let bindings = if part == BINDINGS { "" } else { "\"bindings\": {}, " };
+    let text = format!("{{\"schema_version\": 1, {bindings}\"{part}\": {{{}: {content}}}}}", json!(name));
+    let clock: Arc<dyn Clock> = Arc::clone(caller.app().clock());
+    let read = spawn_blocking(move || bundle::manifest(text.as_bytes(), &*clock)).await;
+    let read = read.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    read.map_err(|_| busy())?.map_err(|findings| {
+        let finding = |found: bundle::Finding| BundleFinding {
+            code: found.code.as_str().to_owned(),
+            path: Some(part.to_owned()),
+            line: None,
+            detail: found.detail,
+        };
+        ApiError::found(findings.into_iter().map(finding).collect())
+    })
+}
