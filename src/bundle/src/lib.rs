@@ -22,14 +22,12 @@ mod policy;
 mod unicode;
 
 pub use accepted::{Accepted, File, FileReader};
-pub use check::{TIME, Verdict, check};
+pub use check::{TIME, Verdict, check, check_manifest};
 pub use code::Code;
 pub use error::CheckError;
 pub use finding::{Finding, MAX_FINDINGS, Note};
 pub use kinds::{OTHER, media_type};
 pub use limits::Limits;
-pub use manifest::{
-    AccessMode, Binding, BindingLimits, Collection, CollectionKind, Manifest, Verb, manifest,
-};
+pub use manifest::{AccessMode, Binding, BindingLimits, Collection, CollectionKind, Manifest, Verb};
 pub use names::MANIFEST;
 pub use policy::{Document, FILE_POLICY, policy};

@@ -7,7 +7,6 @@ mod reader;
 
 use std::collections::BTreeMap;
 
-use kernel::Clock;
 use serde_json::Value;
 
 pub use binding::{AccessMode, Binding, BindingLimits};
@@ -16,7 +15,7 @@ pub use collection::{Collection, CollectionKind, Verb};
 use crate::code::Code;
 use crate::deadline::Deadline;
 use crate::error::CheckError;
-use crate::finding::{Finding, Findings};
+use crate::finding::Findings;
 use crate::names::MANIFEST;
 use reader::{Reader, below};
 
@@ -47,20 +46,6 @@ pub(crate) fn is_readable(size: u64, findings: &mut Findings) -> bool {
         findings.line(Code::ManifestInvalid, MANIFEST, None, detail);
     }
     size <= MAX_BYTES
-}
-
-/// Reads a manifest that is not part of a bundle; `Err` has what is wrong with it: 1 to [`MAX_FINDINGS`](crate::MAX_FINDINGS) findings.
-///
-/// # Errors
-/// [`CheckError::Overdue`] if that takes longer than [`TIME`](crate::TIME).
-pub fn manifest(bytes: &[u8], clock: &dyn Clock) -> Result<Result<Manifest, Vec<Finding>>, CheckError> {
-    let mut findings = Findings::default();
-    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    if !is_readable(size, &mut findings) {
-        return Ok(Err(findings.into_vec()));
-    }
-    let read = read(bytes, &Deadline::after(clock, crate::TIME), &mut findings)?;
-    Ok(read.ok_or_else(|| findings.into_vec()))
 }
 
 /// Reads a manifest. Returns `None` if it has findings.

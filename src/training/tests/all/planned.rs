@@ -1,6 +1,7 @@
 //! What is planned before the first call, compared with what a search really does.
 
 use serde_json::{Map, Value, json};
+use training::calls::BudgetLimits;
 use training::optimize::{Problem, Stop};
 use training::request::read_training;
 use training::{AskedModels, Case, Estimate, Resolution, Start, TrainablePrompt};
@@ -47,7 +48,10 @@ fn started(
     };
     let splits = Problem::new(cases, prompts, &request.workload.evaluators, &request.optimizer).splits;
     let asked = AskedModels { evaluators: &Value::Null, judge: &config, optimizer: &config };
-    let found = start.estimate_training(&request.optimizer, (&splits, prompts), &asked);
+    // The estimate is not above a budget.
+    let mut unlimited = request.optimizer.clone();
+    unlimited.settings.limits = BudgetLimits::default();
+    let found = start.estimate_training(&unlimited, (&splits, prompts), &asked);
     start.check_budget(&request.optimizer, (&splits, prompts), &asked, "/budget", &mut problems);
     (found, problems.into_iter().map(|problem| problem.message).collect())
 }

@@ -346,6 +346,8 @@ async fn fewshot_asks_no_model_for_proposals_and_auto_keeps_a_part_for_demos() {
         let suggested = problems[0].suggestion.clone().unwrap();
         least.push(suggested.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
         if name == "fewshot" {
+            let (given, _) = with_demos(json!({"name": name, "minibatch_size": 8})).await;
+            let optimizer = &given.request.optimizer;
             let estimate = given.start().estimate_training(optimizer, (&splits, &trainable), &no_models());
             assert_eq!(estimate.llm_calls, estimate.cases, "one call a case and none for proposals");
             // 16 cases decide, 8 sets, at most with all cases for training.

@@ -968,9 +968,9 @@ error_codes! {
         "An SVG or XML file contains something that runs or loads.",
         "Remove it from the file; optimizers of SVG files do so.";
     CspTooLarge, "csp_too_large", 422, false,
-        "A document has too many inline scripts for its policy.",
-        "A document has more than 100 different inline scripts.",
-        "Move inline scripts to files.";
+        "The policy of a document is too long.",
+        "A document has more than 100 different inline scripts, or its content security policy has more than 8 KiB.",
+        "Move inline scripts to files, and name fewer frame ancestors.";
     ManifestInvalid, "manifest_invalid", 422, false,
         "The manifest `service.app.json` does not follow its rules.",
         "The manifest is not JSON, has duplicate or unknown members, or a value that is not allowed.",

@@ -177,7 +177,7 @@ async fn declared<S>(
     let bindings = if part == BINDINGS { "" } else { "\"bindings\": {}, " };
     let text = format!("{{\"schema_version\": 1, {bindings}\"{part}\": {{{}: {content}}}}}", json!(name));
     let clock: Arc<dyn Clock> = Arc::clone(caller.app().clock());
-    let read = spawn_blocking(move || bundle::manifest(text.as_bytes(), &*clock)).await;
+    let read = spawn_blocking(move || bundle::check_manifest(text.as_bytes(), &*clock)).await;
     let read = read.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     read.map_err(|_| busy())?.map_err(|findings| {
         let finding = |found: bundle::Finding| BundleFinding {
