@@ -16,7 +16,7 @@ use crate::runtime::ActorKind;
 
 /// Interval of the checks of all canaries: the process may have died before a check.
 const CHECK_ALL_INTERVAL: Duration = Duration::from_secs(30);
-/// Pauses are this many times as long as counting took, of all canaries together.
+/// Pauses are this many times as long as counting took, of all canaries together, and at most [`CHECK_ALL_INTERVAL`].
 const DUTY: u32 = 20;
 
 /// The rounds over canaries.
@@ -125,7 +125,8 @@ impl Job for CanaryRounds {
             signalled.into_iter().for_each(|workflow| rollouts.canary(workflow));
         }
         // New signals wait meanwhile.
-        clock.sleep(clock.monotonic().saturating_sub(started) * DUTY).await;
+        let pause = clock.monotonic().saturating_sub(started) * DUTY;
+        clock.sleep(pause.min(CHECK_ALL_INTERVAL)).await;
         Ok(())
     }
 }

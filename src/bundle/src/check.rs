@@ -15,7 +15,6 @@ use crate::error::CheckError;
 use crate::finding::{Finding, Findings};
 use crate::kinds::{extension, media_type};
 use crate::limits::Limits;
-use crate::manifest::{self, Manifest};
 use crate::markup::Notes;
 use crate::names::{MANIFEST, Names};
 use crate::policy::{Document, MAX_BYTES, fits, policy};
@@ -50,20 +49,6 @@ pub fn check<R: Read + Seek>(
         Ok(accepted) => Ok(Verdict::Accepted(Box::new(accepted))),
         Err(findings) => Ok(Verdict::Refused(findings.into_vec())),
     }
-}
-
-/// Reads a manifest that is not part of a bundle; `Err` has what is wrong with it: 1 to [`MAX_FINDINGS`](crate::MAX_FINDINGS) findings.
-///
-/// # Errors
-/// [`CheckError::Overdue`] if that takes longer than [`TIME`].
-pub fn check_manifest(bytes: &[u8], clock: &dyn Clock) -> Result<Result<Manifest, Vec<Finding>>, CheckError> {
-    let mut findings = Findings::default();
-    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    if !manifest::is_readable(size, &mut findings) {
-        return Ok(Err(findings.into_vec()));
-    }
-    let read = manifest::read(bytes, &Deadline::after(clock, TIME), &mut findings)?;
-    Ok(read.ok_or_else(|| findings.into_vec()))
 }
 
 struct Stages<'a, R> {

@@ -120,7 +120,7 @@ impl Course {
             OptimizerName::None | OptimizerName::FewShot => (0, 0),
             OptimizerName::TextGrad => (proposals * critiques, proposals * most_critiques),
             OptimizerName::Gepa => (proposals * prompts, proposals * prompts * attempts),
-            // In turn.
+            // First as gepa, then as textgrad.
             OptimizerName::Auto => {
                 (proposals.div_ceil(2) * critiques + proposals / 2 * prompts, proposals * most_critiques)
             }
@@ -135,6 +135,7 @@ impl Course {
     pub(crate) fn first_proposal(&self) -> Proposal {
         let questions = match self.name {
             OptimizerName::None | OptimizerName::FewShot => 0,
+            // On few cases auto may continue as textgrad before its first race.
             OptimizerName::TextGrad | OptimizerName::Auto => self.prompts * (self.minibatch + 1),
             OptimizerName::Gepa => self.prompts,
             OptimizerName::Random | OptimizerName::Opro => 1,

@@ -44,31 +44,39 @@ impl Estimate {
     /// The same run if it ends when its budget is spent.
     #[must_use]
     pub(crate) fn within(self, limits: BudgetLimits, max_active: Option<Duration>) -> Self {
-        let expected = self.llm_calls.expected;
-        let most = limits.max_llm_calls.unwrap_or(u64::MAX);
-        let paid = expected.min(most);
-        let share = |count: u64| match expected {
-            0 => count,
-            _ => {
-                u64::try_from(u128::from(count) * u128::from(paid) / u128::from(expected)).unwrap_or(u64::MAX)
-            }
-        };
-        let part = if paid < expected { number(paid) / number(expected) } else { 1.0 };
-        let limited = |value: f64, limit: Option<f64>| limit.map_or(value, |limit| value.min(limit));
-        let CallRange { min, max, .. } = self.llm_calls;
-        let max = limits.max_llm_calls.map_or(max, |limit| Some(max.unwrap_or(limit).min(limit)));
-        let cases = CallRange { expected: share(self.cases.expected).max(self.cases.min), ..self.cases };
-        let seconds = limited(self.seconds * part, max_active.map(|limit| limit.as_secs_f64()));
+        let paid = |limit: Option<f64>, expected: f64| limit.map_or(1.0, |limit| (limit / expected).min(1.0));
+        let part = [
+            paid(limits.max_llm_calls.map(number), number(self.llm_calls.expected)),
+            paid(limits.max_tokens.map(number), number(self.tokens)),
+            paid(limits.max_cost.map(dollars), self.cost_usd.unwrap_or_default()),
+            paid(max_active.map(|limit| limit.as_secs_f64()), self.seconds),
+        ];
+        let part = part.into_iter().fold(1.0, f64::min);
+        let CallRange { min, expected, max } = self.llm_calls;
+        let limit = limits.max_llm_calls.unwrap_or(u64::MAX);
+        let calls = share(expected, part);
+        let cases = share(self.cases.expected, part);
         Self {
-            cases,
-            llm_calls: CallRange { min: min.min(most), expected: paid, max },
-            tokens: share(self.tokens).min(limits.max_tokens.unwrap_or(u64::MAX)),
-            cost_usd: self
-                .cost_usd
-                .map(|cost| models::rounded(limited(cost * part, limits.max_cost.map(dollars)))),
-            seconds: (seconds * 100.0).round() / 100.0,
+            cases: CallRange { min: self.cases.min.min(cases), expected: cases, ..self.cases },
+            llm_calls: CallRange {
+                min: min.min(calls),
+                expected: calls,
+                max: limits.max_llm_calls.map_or(max, |_| Some(max.unwrap_or(limit).min(limit))),
+            },
+            tokens: share(self.tokens, part),
+            cost_usd: self.cost_usd.map(|cost| models::rounded(cost * part)),
+            seconds: (self.seconds * part * 100.0).round() / 100.0,
         }
     }
+}
+
+/// A part of a count, rounded to millionths of it.
+fn share(count: u64, part: f64) -> u64 {
+    if part >= 1.0 {
+        return count;
+    }
+    let millionths = format!("{:.0}", part * 1e6).parse::<u128>().unwrap_or_default();
+    u64::try_from(u128::from(count) * millionths / 1_000_000).unwrap_or(u64::MAX)
 }
 
 /// The models of a run beside those of its graph.
@@ -328,9 +336,18 @@ mod tests {
         assert_eq!((half.tokens, half.seconds), (open.tokens / 2, open.seconds / 2.0));
         assert_eq!(half.cost_usd, open.cost_usd.map(|cost| models::rounded(cost / 2.0)));
         assert_eq!(open.within(limit(Some(3)), None).llm_calls, CallRange::exactly(3));
-        let less = BudgetLimits { max_tokens: Some(7), max_cost: Some(1_000), ..limit(None) };
-        let found = open.within(less, Some(Duration::from_secs(2)));
-        assert_eq!((found.tokens, found.cost_usd, found.seconds), (7, Some(1e-6), 2.0));
+        // Whichever limit is reached first ends all of it.
+        let tenth = BudgetLimits { max_tokens: Some(open.tokens / 10), ..limit(Some(500)) };
+        let found = open.within(tenth, Some(Duration::from_secs(400)));
+        assert_eq!((found.llm_calls.expected, found.cases.expected, found.seconds), (100, 100, 50.0));
+        assert_eq!(open.within(limit(None), Some(Duration::from_secs(50))).llm_calls.expected, 100);
+        let cent = BudgetLimits { max_cost: Some(9_600_000), ..limit(None) };
+        assert_eq!(open.within(cent, None).cost_usd, Some(0.0096));
+        let exact = forecast.estimate(CallRange::exactly(100), CallRange::exactly(100), tasks(100));
+        assert_eq!(
+            exact.within(limit(Some(10)), None).cases,
+            CallRange { min: 10, expected: 10, max: Some(100) }
+        );
         let free = forecast.estimate(calls, CallRange::exactly(0), tasks(0));
         assert_eq!(free.within(limit(Some(5)), None).cases, calls, "without calls");
     }

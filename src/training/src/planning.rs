@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ring::digest::{SHA256, digest};
 use serde_json::{Map, json};
 use wire::FieldError;
 
@@ -182,7 +183,7 @@ impl Start<'_> {
         let raced = if drawn == 0 { scored } else { raced.min(count(self.different(&splits.val).len())) };
         let seed = scored.saturating_mul(course.headrooms())
             + gathered.min(others(&splits.train))
-            + drawn.min(others(&splits.val));
+            + if drawn == 0 { 0 } else { drawn.min(others(&splits.val)) };
         let repeats = u64::from(optimizer.settings.repeats);
         let cases = seed.saturating_add(raced).saturating_mul(repeats);
         let each = if self.has_mocks() { 0 } else { calls_of_graph(self.graph, self.resolution).min };
@@ -197,12 +198,13 @@ impl Start<'_> {
         }
     }
 
-    /// What tells the requests of these cases apart.
-    fn different<'p>(&self, places: impl IntoIterator<Item = &'p usize>) -> BTreeSet<String> {
+    /// SHA-256 of what tells the requests of these cases apart.
+    fn different<'p>(&self, places: impl IntoIterator<Item = &'p usize>) -> BTreeSet<Vec<u8>> {
         let cases = places.into_iter().filter_map(|place| self.cases.get(*place));
         let sent = cases.map(|case| {
             let of = |name: &str| case.metadata.get(name);
-            json!([case.inputs, of("messages"), of("answers")]).to_string()
+            let text = json!([case.inputs, of("messages"), of("answers")]).to_string();
+            digest(&SHA256, text.as_bytes()).as_ref().to_vec()
         });
         sent.collect()
     }

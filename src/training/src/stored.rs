@@ -111,23 +111,30 @@ pub struct StoredStep {
 
 /// What a step was given and has asked models. It is stored beside the result: the operator may have it erased with the replies of
 /// models.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct StepDetails {
     /// The fields of the node, filled.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[serde(default)]
     pub inputs: Value,
     /// Its answered calls of models.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub llm: Vec<SeenCall>,
 }
 
 /// The details of a trace, one for each step; JSON. `None` if there are none.
 #[must_use]
 pub fn details_json(trace: &[CaseStep]) -> Option<String> {
-    let details: Vec<StepDetails> =
-        trace.iter().map(|step| StepDetails { inputs: step.inputs.clone(), llm: step.llm.clone() }).collect();
-    let has_any = details.iter().any(|details| *details != StepDetails::default());
-    has_any.then(|| serde_json::to_string(&details).ok()).flatten()
+    #[derive(Serialize)]
+    struct Details<'a> {
+        inputs: &'a Value,
+        llm: &'a [SeenCall],
+    }
+    if trace.iter().all(|step| step.inputs.is_null() && step.llm.is_empty()) {
+        return None;
+    }
+    let details: Vec<Details<'_>> =
+        trace.iter().map(|step| Details { inputs: &step.inputs, llm: &step.llm }).collect();
+    serde_json::to_string(&details).ok()
 }
 
 impl StoredResult {

@@ -189,6 +189,17 @@ pub enum CollectionKind {
     User,
 }
 
+impl CollectionKind {
+    /// `shared` or `user`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::User => "user",
+        }
+    }
+}
+
 /// Who can do what with the records of a collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -213,6 +224,19 @@ pub enum CollectionVerb {
     Update,
     /// Delete a record.
     Delete,
+}
+
+impl CollectionVerb {
+    /// As in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
 }
 
 /// A binding that applies to deployments whose manifests declare none.

@@ -97,6 +97,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "accepted",
             "documents",
             "check",
+            "declared",
         ],
     ),
     (

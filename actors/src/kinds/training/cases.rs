@@ -164,7 +164,12 @@ impl ActorLab<'_> {
             passed: scored.passed,
             answered: i32::try_from(answered).unwrap_or(i32::MAX),
             result: text_of(&result),
-            details: details_json(&run.trace),
+            // What a visitor said can be erased: it stays in the dataset alone.
+            details: session
+                .cases
+                .get(place)
+                .filter(|case| !case.is_of_visitor())
+                .and_then(|_| details_json(&run.trace)),
         };
         let usage = session.usage();
         let (progress, state) = {
@@ -255,7 +260,7 @@ impl ActorLab<'_> {
             }
             let cases: Vec<i32> =
                 places.iter().map(|place| i32::try_from(*place).unwrap_or(i32::MAX)).collect();
-            let read = || session.ports.store.case_results(session.run, number, &cases);
+            let read = || session.ports.store.case_results(session.run, number, &cases, false);
             let mut rows = session.writer.ask("results of cases", read).await;
             rows.sort_by_key(|row| (row.case_index, row.sample));
             let usage = session.usage();

@@ -1,4 +1,4 @@
-//! What is checked and decided of a request when all that it names was read: it looks at all cases. Pure.
+//! Checks and decides a request after everything that it names was read. It reads all cases, and is pure.
 
 use serde_json::{Map, Value, json};
 use store::NewCase;

@@ -178,7 +178,7 @@ impl<'a> ActorLab<'a> {
         }
         let number = i32::try_from(candidate).unwrap_or(i32::MAX);
         let (session, store) = (self.session, &self.session.ports.store);
-        let read = || store.case_results(session.run, number, &cases);
+        let read = || store.case_results(session.run, number, &cases, false);
         let rows = session.writer.ask("results of cases", read).await;
         let wanted: HashSet<Sample> = wanted.iter().copied().collect();
         let mut found = BTreeMap::new();

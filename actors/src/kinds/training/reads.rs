@@ -90,7 +90,7 @@ impl Trainings {
     pub async fn cases(
         &self,
         run: Uuid,
-        (filter, with_trace): (&CaseFilter, bool),
+        filter: &CaseFilter,
         after: Option<CaseKey>,
         limit: i64,
     ) -> Result<CasesPage, StoreError> {
@@ -114,7 +114,7 @@ impl Trainings {
             let content = content.await?.and_then(|content| stored_json(&content).ok()).unwrap_or_default();
             let index = u32::try_from(row.case_index).unwrap_or_default();
             let Some(case) = read_stored_case(&content, index) else { continue };
-            cases.extend(case_record(row, &case, (decided.kind, &evaluators), with_trace));
+            cases.extend(case_record(row, &case, (decided.kind, &evaluators), filter.with_details));
         }
         Ok(CasesPage { cases, next })
     }

@@ -269,7 +269,7 @@ impl ActorLab<'_> {
         let session = self.session;
         let Some(at) = origin.places.get(place).copied() else { return Err(Stop::Lost) };
         let store = &session.ports.store;
-        let read = || store.case_results(origin.run, origin.candidate, std::slice::from_ref(&at));
+        let read = || store.case_results(origin.run, origin.candidate, std::slice::from_ref(&at), true);
         let rows = session.writer.ask("a result of another run", read).await;
         let row = rows.into_iter().find(|row| u32::try_from(row.sample) == Ok(sample));
         let Some((row, result)) = row.and_then(|row| read_result(&row.result).map(|result| (row, result)))

@@ -69,7 +69,7 @@ async fn a_collection_of_the_same_name_is_another_one() {
     assert_eq!(made.value()["capabilities"]["member"], json!(["read", "create"]));
     assert_eq!(post(&collection("notes")).await.refusal(), "409 collection_taken");
     for (body, code) in [
-        (json!({}), "422 request.invalid"),
+        (json!({}), "422 manifest_invalid"),
         (collection("No"), "422 manifest_invalid"),
         (
             json!({"name": "a", "kind": "user", "capabilities": {"anonymous": ["read"], "member": []}}),
@@ -78,6 +78,9 @@ async fn a_collection_of_the_same_name_is_another_one() {
     ] {
         assert_eq!(post(&body).await.refusal(), code, "{body}");
     }
+    let twice =
+        r#"{"name": "a", "name": "b", "kind": "user", "capabilities": {"anonymous": [], "member": []}}"#;
+    assert_eq!(t.post("/api/apps/desk/collections", twice).await.refusal(), "422 manifest_invalid");
     let delete = async || t.send("DELETE", "/api/apps/desk/collections/notes", &[], "").await;
     assert_eq!(delete().await.status, 204);
     assert_eq!(delete().await.refusal(), "404 collection_not_found");

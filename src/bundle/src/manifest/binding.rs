@@ -2,6 +2,7 @@
 
 use schema::{Bounds, Schema};
 use serde_json::{Map, Value};
+use wire::{AppBinding, BindingAccess, BindingLimits, OutputProjection};
 
 use super::reader::{Reader, below};
 use crate::code::Code;
@@ -16,58 +17,6 @@ const MAX_FIELDS: usize = 100;
 const FIELD_CHARS: usize = 128;
 const HANDLE_CHARS: usize = 64;
 
-/// A workflow that the app's pages can run under a name.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Binding {
-    /// Handle or id of the workflow, in the app's workspace.
-    pub workflow: String,
-    /// The version of the workflow.
-    pub version: u32,
-    /// Who can run it.
-    pub access_mode: AccessMode,
-    /// What the input must be; a valid JSON Schema.
-    pub input_schema: Option<Value>,
-    /// Members of the run's output that pages receive.
-    pub fields: Vec<String>,
-    /// Whether pages receive output at all.
-    pub visitor_can_read_output: bool,
-    /// How much a run may take.
-    pub limits: BindingLimits,
-}
-
-/// Who can run a binding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessMode {
-    /// Every visitor.
-    Anonymous,
-    /// Members who are signed in.
-    Authenticated,
-}
-
-/// How much the runs of a binding may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BindingLimits {
-    /// Seconds of a run.
-    pub timeout_seconds: u32,
-    /// Bytes of the output that pages receive.
-    pub output_max_bytes: u32,
-    /// Unfinished runs of all visitors.
-    pub max_concurrent: u32,
-    /// Runs that one visitor starts in a minute.
-    pub per_visitor_per_minute: u32,
-}
-
-impl Default for BindingLimits {
-    fn default() -> Self {
-        Self {
-            timeout_seconds: 60,
-            output_max_bytes: 262_144,
-            max_concurrent: 100,
-            per_visitor_per_minute: 60,
-        }
-    }
-}
-
 const MEMBERS: [&str; 7] = [
     "workflow",
     "version",
@@ -78,10 +27,10 @@ const MEMBERS: [&str; 7] = [
     "limits",
 ];
 const LIMITS: [&str; 4] = ["timeout_seconds", "output_max_bytes", "max_concurrent", "per_visitor_per_minute"];
-const ACCESS_MODES: [(&str, AccessMode); 2] =
-    [("anonymous", AccessMode::Anonymous), ("authenticated", AccessMode::Authenticated)];
+const ACCESS_MODES: [(&str, BindingAccess); 2] =
+    [("anonymous", BindingAccess::Anonymous), ("authenticated", BindingAccess::Authenticated)];
 
-pub(super) fn read(value: &Value, pointer: &str, reader: &mut Reader<'_>) -> Option<Binding> {
+pub(super) fn read(value: &Value, pointer: &str, reader: &mut Reader<'_>) -> Option<AppBinding> {
     let members = reader.object(value, pointer, &MEMBERS)?;
     let workflow = reader.needed(members, pointer, "workflow").and_then(|value| {
         let name = value.as_str().filter(|name| is_reference(name));
@@ -96,9 +45,9 @@ pub(super) fn read(value: &Value, pointer: &str, reader: &mut Reader<'_>) -> Opt
     let access_mode = reader.needed(members, pointer, "access_mode");
     let access_mode =
         access_mode.and_then(|value| reader.choice(value, &below(pointer, "access_mode"), &ACCESS_MODES));
-    Some(Binding {
+    Some(AppBinding {
         input_schema: schema(members, pointer, "input_schema", reader),
-        fields: fields(members, pointer, reader),
+        output_projection: OutputProjection { fields: fields(members, pointer, reader) },
         visitor_can_read_output: reader.bool(members, pointer, "visitor_can_read_output"),
         limits: limits(members, pointer, reader),
         workflow: workflow?,

@@ -1,51 +1,21 @@
 //! A collection: records that the app stores, and who can do what with them.
 
 use serde_json::{Map, Value};
+use wire::{AppCollection, CollectionCapabilities, CollectionKind, CollectionVerb};
 
 use super::binding;
 use super::reader::{Reader, below};
 
-/// Records that the app's pages read and write.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Collection {
-    /// Whose the records are.
-    pub kind: CollectionKind,
-    /// What visitors without a sign-in can do.
-    pub anonymous: Vec<Verb>,
-    /// What members who are signed in can do.
-    pub member: Vec<Verb>,
-    /// What a record must be; a valid JSON Schema.
-    pub schema: Option<Value>,
-}
-
-/// Whose the records of a collection are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CollectionKind {
-    /// All visitors see the same records.
-    Shared,
-    /// Each member sees their own records.
-    User,
-}
-
-/// What can be done with a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verb {
-    /// Read records.
-    Read,
-    /// Create a record.
-    Create,
-    /// Change a record.
-    Update,
-    /// Delete a record.
-    Delete,
-}
-
 const KINDS: [(&str, CollectionKind); 2] =
     [("shared", CollectionKind::Shared), ("user", CollectionKind::User)];
-const VERBS: [(&str, Verb); 4] =
-    [("read", Verb::Read), ("create", Verb::Create), ("update", Verb::Update), ("delete", Verb::Delete)];
+const VERBS: [(&str, CollectionVerb); 4] = [
+    ("read", CollectionVerb::Read),
+    ("create", CollectionVerb::Create),
+    ("update", CollectionVerb::Update),
+    ("delete", CollectionVerb::Delete),
+];
 
-pub(super) fn read(value: &Value, pointer: &str, reader: &mut Reader<'_>) -> Option<Collection> {
+pub(super) fn read(value: &Value, pointer: &str, reader: &mut Reader<'_>) -> Option<AppCollection> {
     let members = reader.object(value, pointer, &["kind", "capabilities", "schema"])?;
     let kind = reader.needed(members, pointer, "kind");
     let kind = kind.and_then(|value| reader.choice(value, &below(pointer, "kind"), &KINDS));
@@ -62,14 +32,19 @@ pub(super) fn read(value: &Value, pointer: &str, reader: &mut Reader<'_>) -> Opt
             "must be empty: a collection of kind user belongs to members.",
         );
     }
-    Some(Collection { kind: kind?, anonymous, member, schema })
+    Some(AppCollection { kind: kind?, capabilities: CollectionCapabilities { anonymous, member }, schema })
 }
 
-fn verbs(capabilities: &Map<String, Value>, pointer: &str, name: &str, reader: &mut Reader<'_>) -> Vec<Verb> {
+fn verbs(
+    capabilities: &Map<String, Value>,
+    pointer: &str,
+    name: &str,
+    reader: &mut Reader<'_>,
+) -> Vec<CollectionVerb> {
     let Some(value) = reader.needed(capabilities, pointer, name) else { return Vec::new() };
     let pointer = below(pointer, name);
     let names = reader.strings(value, &pointer, VERBS.len());
-    let mut verbs: Vec<Verb> =
+    let mut verbs: Vec<CollectionVerb> =
         names.into_iter().filter_map(|name| reader.choice(&Value::String(name), &pointer, &VERBS)).collect();
     verbs.sort_unstable();
     verbs

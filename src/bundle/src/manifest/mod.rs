@@ -8,9 +8,7 @@ mod reader;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-
-pub use binding::{AccessMode, Binding, BindingLimits};
-pub use collection::{Collection, CollectionKind, Verb};
+use wire::{AppBinding, AppCollection};
 
 use crate::code::Code;
 use crate::deadline::Deadline;
@@ -30,9 +28,9 @@ const MAX_ANCESTORS: usize = 10;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// The bindings by name.
-    pub bindings: BTreeMap<String, Binding>,
+    pub bindings: BTreeMap<String, AppBinding>,
     /// The collections by name; `None` if the manifest does not name them.
-    pub collections: Option<BTreeMap<String, Collection>>,
+    pub collections: Option<BTreeMap<String, AppCollection>>,
     /// Whether unknown paths of pages show the index.
     pub spa: bool,
     /// Origins that may show the app in a frame.
@@ -54,6 +52,46 @@ pub(crate) fn read(
     deadline: &Deadline<'_>,
     findings: &mut Findings,
 ) -> Result<Option<Manifest>, CheckError> {
+    read_as(bytes, deadline, findings, root)
+}
+
+/// Reads a text that has one binding; its name stands outside. Returns `None` if it has findings.
+pub(crate) fn read_binding(
+    (name, bytes): (&str, &[u8]),
+    deadline: &Deadline<'_>,
+    findings: &mut Findings,
+) -> Result<Option<AppBinding>, CheckError> {
+    read_as(bytes, deadline, findings, |value, reader| {
+        check_name(name, "", reader);
+        binding::read(value, "", reader)
+    })
+}
+
+/// Reads a text that has one collection with its `name`. Returns `None` if it has findings.
+pub(crate) fn read_collection(
+    bytes: &[u8],
+    deadline: &Deadline<'_>,
+    findings: &mut Findings,
+) -> Result<Option<(String, AppCollection)>, CheckError> {
+    read_as(bytes, deadline, findings, |value, reader| {
+        let mut members = reader.map(value, "")?.clone();
+        let name =
+            reader.needed(&members, "", "name").map(|name| name.as_str().unwrap_or_default().to_owned());
+        if let Some(name) = &name {
+            check_name(name, "/name", reader);
+        }
+        members.remove("name");
+        let collection = collection::read(&Value::Object(members), "", reader);
+        name.zip(collection)
+    })
+}
+
+fn read_as<T>(
+    bytes: &[u8],
+    deadline: &Deadline<'_>,
+    findings: &mut Findings,
+    root: impl FnOnce(&Value, &mut Reader<'_>) -> Option<T>,
+) -> Result<Option<T>, CheckError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         findings.line(Code::NotUtf8, MANIFEST, None, "The manifest has bytes that are not UTF-8.");
         return Ok(None);
@@ -69,10 +107,10 @@ pub(crate) fn read(
         }
     };
     let mut reader = Reader::new(text, deadline, findings);
-    let manifest = root(&value, &mut reader);
+    let read = root(&value, &mut reader);
     // After the deadline, members were left out.
     deadline.check()?;
-    Ok(manifest.filter(|_| reader.findings.is_empty()))
+    Ok(read.filter(|_| reader.findings.is_empty()))
 }
 
 fn root(value: &Value, reader: &mut Reader<'_>) -> Option<Manifest> {
@@ -110,9 +148,7 @@ fn named<T>(
             break;
         }
         let place = below(pointer, name);
-        if !is_name(name) {
-            let detail = "must have a name of 1 to 64 lowercase letters, digits, hyphens and underscores.";
-            reader.invalid(&place, detail);
+        if !check_name(name, &place, reader) {
             continue;
         }
         if let Some(value) = read(value, &place, reader) {
@@ -120,6 +156,16 @@ fn named<T>(
         }
     }
     named
+}
+
+/// Notes what cannot be the name of a binding or a collection.
+fn check_name(name: &str, pointer: &str, reader: &mut Reader<'_>) -> bool {
+    let is_name = is_name(name);
+    if !is_name {
+        let detail = "must have a name of 1 to 64 lowercase letters, digits, hyphens and underscores.";
+        reader.invalid(pointer, detail);
+    }
+    is_name
 }
 
 fn is_name(name: &str) -> bool {

@@ -1,7 +1,8 @@
 //! Manifests that are refused, and manifests that are not.
 
-use bundle::{AccessMode, BindingLimits, Code, CollectionKind, Verb};
+use bundle::Code;
 use serde_json::{Value, json};
+use wire::{BindingAccess, BindingLimits, CollectionKind, CollectionVerb};
 
 use crate::build::{Zip, accepted, refused};
 use crate::documents::{ticking, ticking_for};
@@ -265,14 +266,20 @@ fn a_manifest_is_read() {
     let ask = &manifest.bindings["ask"];
     assert_eq!(
         (ask.workflow.as_str(), ask.version, ask.access_mode),
-        ("support-desk", 3, AccessMode::Anonymous)
+        ("support-desk", 3, BindingAccess::Anonymous)
     );
-    assert_eq!((ask.fields.as_slice(), ask.visitor_can_read_output), (&["answer".to_owned()][..], true));
+    assert_eq!(
+        (ask.output_projection.fields.as_slice(), ask.visitor_can_read_output),
+        (&["answer".to_owned()][..], true)
+    );
     assert_eq!(ask.limits, BindingLimits { timeout_seconds: 10, ..BindingLimits::default() });
     assert_eq!(ask.input_schema.as_ref().unwrap()["properties"]["q"]["pattern"], "^[a-z]+$");
     let likes = &manifest.collections.unwrap()["likes"];
-    assert_eq!((likes.kind, likes.anonymous.as_slice()), (CollectionKind::Shared, &[Verb::Read][..]));
-    assert_eq!(likes.member, [Verb::Read, Verb::Create]);
+    assert_eq!(
+        (likes.kind, likes.capabilities.anonymous.as_slice()),
+        (CollectionKind::Shared, &[CollectionVerb::Read][..])
+    );
+    assert_eq!(likes.capabilities.member, [CollectionVerb::Read, CollectionVerb::Create]);
     assert!(manifest.spa);
     assert_eq!(manifest.frame_ancestors, ["https://a.example:8443"]);
 }

@@ -339,7 +339,7 @@ impl Visit<'_> {
             if let Some(question) = &mut record.question {
                 question.continues_without = self.continues_after_failure();
             }
-            let stored = self.env.ports.journal.record(record.clone()).await;
+            let stored = self.env.ports.journal.record(StepRecord { seen: None, ..record.clone() }).await;
             stored.map_err(|error| Failure::Lost(error.to_string()))?;
             record.begun = true;
         }

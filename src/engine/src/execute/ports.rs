@@ -84,7 +84,7 @@ pub struct StepRecord {
     pub prompts_read: Vec<String>,
     /// What a model was asked, of an attempt in a [`Rehearsal`] whose instructions read prompts with `demos_trainable`.
     pub example: Option<ExampleInputs>,
-    /// What the attempt was, in a [`Rehearsal`].
+    /// What evaluators read of an attempt in a [`Rehearsal`].
     pub seen: Option<Box<SeenAttempt>>,
     /// When the attempt began.
     pub started_at: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! What an attempt in a rehearsal was given and has asked models, for those who judge it.
+//! What an attempt in a rehearsal was given and has asked models: the trace that evaluators read.
 
 use std::time::Duration;
 
@@ -65,6 +65,9 @@ impl Visit<'_> {
             let reply = self.redacted(Value::String(std::mem::take(&mut call.reply))).await;
             if let Ok(Value::String(reply)) = reply {
                 call.reply = reply;
+            }
+            for tool in &mut call.tool_calls {
+                tool.arguments = self.redacted(std::mem::take(&mut tool.arguments)).await.unwrap_or_default();
             }
         }
     }

@@ -94,8 +94,8 @@ impl Store {
 }
 
 impl Changes {
-    /// Ends a canary unless it has ended by now; returns what became of it. A canary to promote becomes live, unless it has failed its gate
-    /// meanwhile. Threads of one that is rolled back use the live version from then on.
+    /// Ends a canary unless it has ended by now; returns its outcome. A canary to promote becomes live once it has passed its gate, and is
+    /// rolled back if it has failed it. Threads of one that is rolled back use the live version from then on.
     ///
     /// # Errors
     /// [`StoreError::Archived`] for a canary to promote when the workflow is.
@@ -118,9 +118,13 @@ impl Changes {
             CanaryOutcome::Promoted => self.version_gate(workflow, canary.version).await?,
             _ => None,
         };
-        let end = match gate.filter(|gate| gate.status == GateStatus::Failed) {
-            Some(gate) => CanaryEnd { counts: end.counts, ..failed_gate(gate.error.as_deref()) },
-            None => end,
+        let end = match gate {
+            Some(gate) if gate.status == GateStatus::Failed => {
+                CanaryEnd { counts: end.counts, ..failed_gate(gate.error.as_deref()) }
+            }
+            // Until it has passed, the other version stays live.
+            Some(gate) if gate.status == GateStatus::Running => return Ok(None),
+            _ => end,
         };
         let outcome = end.outcome;
         self.store_end(rollout, canary, end).await?;

@@ -18,7 +18,7 @@ use crate::{Changes, Store, StoreError};
 /// Evaluations that one round looks at.
 const AT_ONCE: i64 = 100;
 
-/// An evaluation for a gate that has no result yet, and does not execute.
+/// An evaluation for a gate that has no result yet, and whose run is not executing.
 #[derive(Debug, Clone, QueryableByName)]
 pub struct GateEvaluation {
     /// Its run.

@@ -5,7 +5,7 @@ use diesel::dsl::exists;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
-use wire::{AuditAction, CanaryOutcome, EndedCanary};
+use wire::{CanaryOutcome, EndedCanary};
 
 use super::canary::{CanaryEnd, ended};
 use super::records::StoredCanary;
@@ -88,7 +88,7 @@ impl Changes {
         let was = before.map_or_else(|| "none".to_owned(), |before| before.to_string());
         let note = entry.reason.map(|reason| format!("{reason}: ")).unwrap_or_default();
         let reason = Some(format!("{note}from version {was} to {number}"));
-        self.audit(&AuditEntry { action: AuditAction::WorkflowLiveVersionSet, reason, ..entry }).await?;
+        self.audit(&AuditEntry { reason, ..entry }).await?;
         let Some(mut rollout) = self.rollout(workflow).await? else { return Ok(()) };
         let Some(canary) = rollout.canary else { return Ok(()) };
         let is_passed = before.is_none_or(|before| before < canary.version) && number > canary.version;

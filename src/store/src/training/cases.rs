@@ -1,7 +1,8 @@
 //! Results of cases.
 
+use diesel::expression::SqlLiteral;
 use diesel::prelude::*;
-use diesel::sql_types::{Bool, Integer};
+use diesel::sql_types::{Bool, Integer, Nullable, Text};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
@@ -12,9 +13,7 @@ use crate::{Store, StoreError};
 pub type CaseKey = (i32, i32, i32);
 
 /// The result of a case.
-#[derive(Debug, Clone, Queryable, Selectable)]
-#[diesel(table_name = training_cases)]
-#[diesel(check_for_backend(diesel::pg::Pg))]
+#[derive(Debug, Clone, Queryable)]
 pub struct StoredCase {
     /// Whose prompts; 0 is the seed.
     pub candidate: i32,
@@ -34,7 +33,7 @@ pub struct StoredCase {
     pub passed: bool,
     /// JSON.
     pub result: String,
-    /// JSON: inputs and calls of the trace's steps; `None` if they are not kept.
+    /// JSON: inputs and calls of the trace's steps; `None` if they are not kept or not asked for.
     pub details: Option<String>,
 }
 
@@ -49,6 +48,38 @@ pub struct CaseFilter {
     pub split: Option<String>,
     /// Only those that have failed, or only those that have passed.
     pub failed: Option<bool>,
+    /// Whether the list has [`StoredCase::details`], which may be megabytes of each.
+    pub with_details: bool,
+}
+
+type Columns = (
+    training_cases::candidate,
+    training_cases::case_index,
+    training_cases::sample,
+    training_cases::phase,
+    training_cases::split,
+    training_cases::epoch,
+    training_cases::score,
+    training_cases::passed,
+    training_cases::result,
+    SqlLiteral<Nullable<Text>>,
+);
+
+/// The columns of [`StoredCase`].
+fn columns(with_details: bool) -> Columns {
+    let details = diesel::dsl::sql::<Nullable<Text>>(if with_details { "details" } else { "NULL" });
+    (
+        training_cases::candidate,
+        training_cases::case_index,
+        training_cases::sample,
+        training_cases::phase,
+        training_cases::split,
+        training_cases::epoch,
+        training_cases::score,
+        training_cases::passed,
+        training_cases::result,
+        details,
+    )
 }
 
 impl Store {
@@ -83,7 +114,7 @@ impl Store {
         Ok(u64::try_from(sum.answered).unwrap_or_default())
     }
 
-    /// Results of a candidate on these cases.
+    /// Results of a candidate on these cases. `with_details`: with [`StoredCase::details`].
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -92,12 +123,13 @@ impl Store {
         run: Uuid,
         candidate: i32,
         cases: &[i32],
+        with_details: bool,
     ) -> Result<Vec<StoredCase>, StoreError> {
         Ok(training_cases::table
             .filter(training_cases::run_id.eq(run))
             .filter(training_cases::candidate.eq(candidate))
             .filter(training_cases::case_index.eq_any(cases))
-            .select(StoredCase::as_select())
+            .select(columns(with_details))
             .load(&mut *self.connection().await?)
             .await?)
     }
@@ -117,7 +149,7 @@ impl Store {
             .filter(training_cases::run_id.eq(run))
             .order((training_cases::candidate, training_cases::case_index, training_cases::sample))
             .limit(limit)
-            .select(StoredCase::as_select())
+            .select(columns(filter.with_details))
             .into_boxed();
         if let Some(candidate) = filter.candidate {
             query = query.filter(training_cases::candidate.eq(candidate));

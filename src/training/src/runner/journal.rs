@@ -169,7 +169,8 @@ fn size_of_call(call: &SeenCall) -> usize {
         _ => message.to_string().len(),
     };
     let messages: usize = call.messages.as_array().into_iter().flatten().map(text).sum();
-    messages.saturating_add(call.reply.len())
+    let arguments: usize = call.tool_calls.iter().map(|tool| tool.arguments.to_string().len()).sum();
+    messages.saturating_add(call.reply.len()).saturating_add(arguments)
 }
 
 #[async_trait]

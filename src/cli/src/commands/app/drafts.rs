@@ -95,23 +95,13 @@ async fn list(session: &Session, app: &str) -> Result<(), Failure> {
     }
     let row = |found: CollectionRecord| {
         let CollectionRecord { name, kind, capabilities, id, .. } = found;
-        let kind = match kind {
-            wire::CollectionKind::Shared => "shared",
-            wire::CollectionKind::User => "user",
-        };
-        [name, kind.to_owned(), verbs(&capabilities.anonymous), verbs(&capabilities.member), id]
+        [name, kind.as_str().to_owned(), verbs(&capabilities.anonymous), verbs(&capabilities.member), id]
     };
     table::print(["NAME", "KIND", "ANONYMOUS", "MEMBER", "ID"], all.into_iter().map(row).collect())
 }
 
 fn verbs(verbs: &[CollectionVerb]) -> String {
-    let name = |verb: &CollectionVerb| match verb {
-        CollectionVerb::Read => "read",
-        CollectionVerb::Create => "create",
-        CollectionVerb::Update => "update",
-        CollectionVerb::Delete => "delete",
-    };
-    let names: Vec<&str> = verbs.iter().map(name).collect();
+    let names: Vec<&str> = verbs.iter().map(|verb| verb.as_str()).collect();
     if names.is_empty() { "-".to_owned() } else { names.join(",") }
 }
 

@@ -9,12 +9,13 @@ use control::apps;
 use store::{DeploymentFile, StoredApp, StoredDeployment};
 use uuid::Uuid;
 use wire::{
-    AppBinding, AppCollection, CollectionRecord, DeploymentRecord, DeploymentSummary, ErrorCode, Listed,
+    AppBinding, AppCollection, CollectionRecord, DeploymentNote, DeploymentRecord, DeploymentReport,
+    DeploymentSummary, ErrorCode, Listed,
 };
 
 use super::preflight::preflight;
 use super::upload::{Checked, Upload, check};
-use super::{find, manifest, records};
+use super::{find, records};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{AppsRead, AppsWrite, Asked, Caller};
 use crate::http::idempotency::Reply;
@@ -86,8 +87,10 @@ struct Applied {
 async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<(Checked, Applied)> {
     let checked = check(upload).await?;
     let (store, app, declared) = (upload.caller.store(), &upload.app, checked.0.manifest.as_ref());
-    let mut applied =
-        Applied { bindings: manifest::bindings(declared), collections: manifest::collections(declared) };
+    let mut applied = Applied {
+        bindings: declared.map(|manifest| manifest.bindings.clone()).unwrap_or_default(),
+        collections: declared.and_then(|manifest| manifest.collections.clone()).unwrap_or_default(),
+    };
     if declared.is_none() {
         for row in store.bindings(app.id, None, i64::MAX).await? {
             applied.bindings.insert(row.name, records::stored(&row.binding)?);
@@ -130,14 +133,14 @@ fn row(upload: &Upload<AppsWrite>, accepted: &Accepted, applied: &Applied) -> Ap
         expanded_size: size(accepted.expanded_size),
         file_count: i32::try_from(accepted.files.len()).unwrap_or(i32::MAX),
         available: true,
-        bindings: manifest::json(&applied.bindings)?,
+        bindings: records::json(&applied.bindings)?,
         declares_bindings: declared.is_some(),
-        collections: manifest::json(&applied.collections)?,
+        collections: records::json(&applied.collections)?,
         declares_collections: declared.is_some_and(|manifest| manifest.collections.is_some()),
         spa: declared.is_some_and(|manifest| manifest.spa),
-        frame_ancestors: manifest::json(&frame_ancestors)?,
+        frame_ancestors: records::json(&frame_ancestors)?,
         wasm: accepted.wasm,
-        report: manifest::report(accepted)?,
+        report: report(accepted)?,
         created_by: upload.caller.name(),
         created_at: app.clock().now(),
     })
@@ -151,4 +154,16 @@ fn file(file: &bundle::File) -> DeploymentFile {
         digest: file.digest.to_vec(),
         policy: file.policy.clone(),
     }
+}
+
+/// JSON of the report.
+fn report(accepted: &Accepted) -> ApiResult<String> {
+    let note = |note: &bundle::Note| DeploymentNote {
+        code: note.code.to_owned(),
+        path: note.path.clone(),
+        line: note.line,
+        detail: note.detail.clone(),
+    };
+    let notes = accepted.notes.iter().map(note).collect();
+    records::json(&DeploymentReport { dropped: accepted.dropped.clone(), notes })
 }

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use bundle::Manifest;
+use bundle::declared::{self, Declared};
+use bundle::{CheckError, Finding};
 use chrono::DateTime;
 use control::apps;
 use kernel::Clock;
-use serde_json::{Map, Value, json};
 use store::{StoredBinding, StoredCollection};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
-use wire::{AppBinding, AppCollection, BindingRecord, BundleFinding, CollectionRecord, ErrorCode, Listed};
+use wire::{BindingRecord, BundleFinding, CollectionRecord, ErrorCode, Listed};
 
 use super::upload::busy;
-use super::{find, manifest, records};
+use super::{find, records};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{AppsRead, AppsWrite, Caller};
@@ -63,10 +63,9 @@ pub(super) async fn set_binding(
     let (app, name) = path.into_inner();
     let app = find(caller, &app).await?;
     change.wanted(|_| Ok(()))?;
-    let declared = declared(caller, (BINDINGS, &name), change.bytes()).await?;
-    let bindings = manifest::bindings(Some(&declared));
-    let binding: &AppBinding = bindings.get(&name).ok_or_else(|| ApiError::new(ErrorCode::Internal))?;
-    let binding = manifest::json(binding)?;
+    let (text, named) = (change.bytes().clone(), name.clone());
+    let read = move |clock: &dyn Clock| declared::binding(&named, &text, clock);
+    let binding = records::json(&read_declared(caller, "bindings", read).await?)?;
     change
         .make(async |changes| {
             let set = apps::set_binding(changes, caller.requester(), app.id, &name, &binding).await?;
@@ -115,20 +114,18 @@ pub(super) async fn create_collection(
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let app = find(caller, &app).await?;
-    let (name, body) = change.wanted(named)?;
-    let declared = declared(caller, (COLLECTIONS, &name), body.to_string().as_bytes()).await?;
-    let collections = manifest::collections(Some(&declared));
-    let collection: &AppCollection =
-        collections.get(&name).ok_or_else(|| ApiError::new(ErrorCode::Internal))?;
-    let Value::String(kind) = json!(collection.kind) else { return Err(ApiError::new(ErrorCode::Internal)) };
+    change.wanted(|_| Ok(()))?;
+    let text = change.bytes().clone();
+    let read = move |clock: &dyn Clock| declared::collection(&text, clock);
+    let (name, collection) = read_declared(caller, "collections", read).await?;
     let new = StoredCollection {
         id: caller.app().new_id()?,
         app_id: app.id,
         workspace_id: app.workspace_id,
         name,
-        kind,
-        capabilities: manifest::json(&collection.capabilities)?,
-        schema: collection.schema.as_ref().map(manifest::json).transpose()?,
+        kind: collection.kind.as_str().to_owned(),
+        capabilities: records::json(&collection.capabilities)?,
+        schema: collection.schema.as_ref().map(records::json).transpose()?,
         created_at: caller.app().clock().now(),
     };
     change
@@ -156,34 +153,20 @@ pub(super) async fn delete_collection(
         .await
 }
 
-/// The name of a collection, and what a manifest would have under it.
-fn named(body: &Map<String, Value>) -> Result<(String, Value), Vec<wire::FieldError>> {
-    let mut rest = body.clone();
-    match rest.remove("name") {
-        Some(Value::String(name)) => Ok((name, Value::Object(rest))),
-        Some(_) => Err(vec![wire::FieldError::new("/name", "type", "must be a string")]),
-        None => Err(vec![wire::FieldError::new("/name", "required", "is required")]),
-    }
-}
-
-/// Reads a binding or a collection by the rules of a manifest, on a thread where that keeps no request waiting. The content is one JSON
-/// document.
-async fn declared<S>(
+/// Reads what a body declares by the rules of a manifest, on a thread where that keeps no request waiting.
+async fn read_declared<S, T: Send + 'static>(
     caller: &Caller<S>,
-    (part, name): (&'static str, &str),
-    content: &[u8],
-) -> ApiResult<Manifest> {
-    let content = std::str::from_utf8(content).unwrap_or_default();
-    let bindings = if part == BINDINGS { "" } else { "\"bindings\": {}, " };
-    let text = format!("{{\"schema_version\": 1, {bindings}\"{part}\": {{{}: {content}}}}}", json!(name));
+    part: &'static str,
+    read: impl FnOnce(&dyn Clock) -> Result<Declared<T>, CheckError> + Send + 'static,
+) -> ApiResult<T> {
     let clock: Arc<dyn Clock> = Arc::clone(caller.app().clock());
-    let read = spawn_blocking(move || bundle::check_manifest(text.as_bytes(), &*clock)).await;
+    let read = spawn_blocking(move || read(&*clock)).await;
     let read = read.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     read.map_err(|_| busy())?.map_err(|findings| {
-        let finding = |found: bundle::Finding| BundleFinding {
+        let finding = |found: Finding| BundleFinding {
             code: found.code.as_str().to_owned(),
             path: Some(part.to_owned()),
-            line: None,
+            line: found.line,
             detail: found.detail,
         };
         ApiError::found(findings.into_iter().map(finding).collect())

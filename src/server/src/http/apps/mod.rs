@@ -2,7 +2,6 @@
 
 mod deployments;
 mod drafts;
-mod manifest;
 mod preflight;
 mod records;
 mod requests;

@@ -1,6 +1,7 @@
 //! From rows to what clients see.
 
 use actix_web::HttpRequest;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use store::{DeploymentFile, StoredApp, StoredBinding, StoredCollection, StoredDeployment};
 use wire::{
@@ -82,4 +83,9 @@ pub(super) fn collection(row: StoredCollection) -> ApiResult<CollectionRecord> {
 
 pub(super) fn stored<T: DeserializeOwned>(json: &str) -> ApiResult<T> {
     serde_json::from_str(json).map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
+}
+
+/// JSON as it is stored.
+pub(super) fn json(value: &impl Serialize) -> ApiResult<String> {
+    serde_json::to_string(value).map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
 }

@@ -75,10 +75,11 @@ pub(super) async fn cases(
         case: case.and_then(|case| i32::try_from(case).ok()),
         split,
         failed: failed.map(|failed| failed == "true"),
+        with_details: with_trace,
     };
     let after = part.after.map(|Key(key)| key);
     let trainings = caller.app().trainings();
-    let page = trainings.cases(run.id, (&filter, with_trace), after, part.limit).await?;
+    let page = trainings.cases(run.id, &filter, after, part.limit).await?;
     let next_cursor = page.next.map(|next| cursor(CASES, &Key(next)));
     Ok(Json(Listed { data: page.cases, next_cursor }))
 }

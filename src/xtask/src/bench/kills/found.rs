@@ -139,10 +139,10 @@ fn ordered(events: &[Value]) -> Vec<Value> {
     let mut concurrent: Vec<(CaseKey, Value)> = Vec::new();
     for event in events.iter().filter(|event| text(event, "type") != "training_resumed") {
         let mut plain = event.clone();
-        if let Some(payload) = plain.get_mut("payload").and_then(Value::as_object_mut) {
-            ORDERED.iter().for_each(|name| _ = payload.remove(*name));
-        }
         if text(event, "type") == "training_progress" {
+            if let Some(payload) = plain.get_mut("payload").and_then(Value::as_object_mut) {
+                ORDERED.iter().for_each(|name| _ = payload.remove(*name));
+            }
             let number = |name: &str| event.get("payload")?.get(name)?.as_u64();
             concurrent.push((["candidate_id", "case_index", "sample"].map(number), plain));
         } else {
