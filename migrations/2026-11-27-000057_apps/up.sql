@@ -48,6 +48,8 @@ CREATE TABLE app_deployments (
     created_at timestamptz NOT NULL
 );
 CREATE INDEX app_deployments_by_app ON app_deployments (app_id, id);
+-- Those above the number that is kept.
+CREATE INDEX app_deployments_kept ON app_deployments (app_id, id) WHERE available;
 
 -- The files of deployments; their content is in blobs, kept by uses of the kind `app_file`.
 CREATE TABLE app_files (

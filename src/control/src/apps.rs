@@ -2,7 +2,7 @@
 
 use auth::scope::Scope;
 use store::{
-    AppChange, AuditEntry, AuditTarget, Changes, DeploymentFile, NewApp, Outcome, SetBinding, StoredApp,
+    AppChange, AuditEntry, AuditTarget, Changes, NewApp, NewFile, Outcome, SetBinding, StoredApp,
     StoredBinding, StoredCollection, StoredDeployment, StoredWorkspace,
 };
 use uuid::Uuid;
@@ -73,6 +73,10 @@ pub async fn update(
     let before = changes.lock_app(app).await?.ok_or_else(not_found)?;
     let change =
         AppChange { name: wanted.name, access: wanted.access.map(|access| access.as_str().to_owned()) };
+    let is_new = |new: &Option<String>, old: &String| new.as_ref().is_some_and(|new| new != old);
+    if !is_new(&change.name, &before.name) && !is_new(&change.access, &before.access) {
+        return Ok(before);
+    }
     let changed = changes.change_app(app, change).await?.ok_or_else(not_found)?;
     if changed.name != before.name {
         changes.audit(&entry(by, AuditAction::AppUpdated, &changed, changed.name.clone())).await?;
@@ -102,32 +106,33 @@ pub async fn deploy(
     changes: &mut Changes,
     by: Requester<'_>,
     new: StoredDeployment,
-    files: &[DeploymentFile],
+    files: &[NewFile],
 ) -> Decision<StoredDeployment> {
-    let app = changes.lock_app(new.app_id).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
+    let app =
+        changes.lock_app(new.listed.app_id).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
     let made = changes.create_deployment(new, files).await?;
-    changes.audit(&entry(by, AuditAction::AppDeployed, &app, made.id.to_string())).await?;
+    changes.audit(&entry(by, AuditAction::AppDeployed, &app, made.listed.id.to_string())).await?;
     Ok(made)
 }
 
-/// Creates or replaces a binding; the flag says whether the name is new.
+/// Creates or replaces a binding; the flag says whether the name is new. Returns `None` if the app has as many bindings as it can.
 ///
 /// # Errors
-/// [`ErrorCode::AppNotFound`], [`ErrorCode::ManifestInvalid`] if the app has as many as it can.
+/// [`ErrorCode::AppNotFound`].
 pub async fn set_binding(
     changes: &mut Changes,
     by: Requester<'_>,
     app: Uuid,
     name: &str,
     binding: &str,
-) -> Decision<(StoredBinding, bool)> {
+) -> Decision<Option<(StoredBinding, bool)>> {
     let app = changes.lock_app(app).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
     let SetBinding::Set(set, is_new) = changes.set_binding((app.id, app.workspace_id), name, binding).await?
     else {
-        return Err(Refusal::new(ErrorCode::ManifestInvalid).with_message("An app has at most 100 bindings."));
+        return Ok(None);
     };
     changes.audit(&entry(by, AuditAction::AppBindingSet, &app, name.to_owned())).await?;
-    Ok((set, is_new))
+    Ok(Some((set, is_new)))
 }
 
 /// Deletes a binding.
@@ -142,23 +147,19 @@ pub async fn delete_binding(changes: &mut Changes, by: Requester<'_>, app: Uuid,
     Ok(changes.audit(&entry(by, AuditAction::AppBindingDeleted, &app, name.to_owned())).await?)
 }
 
-/// Creates a collection.
+/// Creates a collection. Returns `None` if the app has as many as it can.
 ///
 /// # Errors
-/// [`ErrorCode::AppNotFound`], [`ErrorCode::CollectionTaken`], [`ErrorCode::ManifestInvalid`] if the app has as many as it can.
+/// [`ErrorCode::AppNotFound`], [`ErrorCode::CollectionTaken`].
 pub async fn create_collection(
     changes: &mut Changes,
     by: Requester<'_>,
     new: StoredCollection,
-) -> Decision<StoredCollection> {
+) -> Decision<Option<StoredCollection>> {
     let app = changes.lock_app(new.app_id).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
-    let Some(made) = changes.create_collection(new).await? else {
-        return Err(
-            Refusal::new(ErrorCode::ManifestInvalid).with_message("An app has at most 32 collections.")
-        );
-    };
+    let Some(made) = changes.create_collection(new).await? else { return Ok(None) };
     changes.audit(&entry(by, AuditAction::AppCollectionCreated, &app, made.name.clone())).await?;
-    Ok(made)
+    Ok(Some(made))
 }
 
 /// Deletes a collection.

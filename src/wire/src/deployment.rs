@@ -44,7 +44,7 @@ pub struct DeploymentRecord {
     /// What lists show.
     #[serde(flatten)]
     pub summary: DeploymentSummary,
-    /// Its files by path; none if they are no longer kept.
+    /// Its files by path; empty after they were deleted.
     pub files: Vec<DeploymentFileRecord>,
     /// The workflows that its pages can run, by name: those of the manifest; without one those of the app at the upload.
     pub bindings: BTreeMap<String, AppBinding>,
@@ -197,6 +197,12 @@ impl CollectionKind {
             Self::Shared => "shared",
             Self::User => "user",
         }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Shared, Self::User].into_iter().find(|kind| kind.as_str() == name)
     }
 }
 

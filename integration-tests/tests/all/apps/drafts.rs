@@ -57,6 +57,15 @@ async fn a_binding_is_set_replaced_listed_and_deleted() {
     assert_eq!(delete("ask").await.refusal(), "404 binding_not_found");
     assert_eq!(delete("a%00b").await.refusal(), "404 binding_not_found");
     assert_eq!(t.get("/api/apps/none/bindings").await.refusal(), "404 app_not_found");
+    for number in 0..99 {
+        assert_eq!(put(&format!("b{number}"), &binding("one")).await.status, 201);
+    }
+    let full = put("more", &binding("one")).await;
+    assert_eq!(full.refusal(), "422 manifest_invalid");
+    assert_eq!(full.value()["detail"]["findings"][0]["detail"], "An app has at most 100 bindings.");
+    assert_eq!(put("b1", &binding("two")).await.status, 200, "replaced");
+    let audited = "SELECT count(*) FILTER (WHERE action = 'app.binding_set') || ' ' || count(*) FILTER (WHERE action = 'app.binding_deleted') FROM audit_log";
+    assert_eq!(t.scalar(audited).await, "103 1");
 }
 
 #[tokio::test]

@@ -106,6 +106,18 @@ async fn what_waits_for_a_person_or_is_not_fixed_is_found_at_every_level() {
     assert_eq!(answer.status, 201, "{}", answer.text());
     let deep = details(&t, &binding(&[("run", &levels[8], 1)])).await;
     assert!(deep.len() == 1 && deep[0].contains("more than 8 levels deep"), "{deep:?}");
+    // A shorter way to the same version hides no longer one.
+    let both = [("long", &levels[7]), ("short", &levels[6])].map(
+        |(name, workflow)| json!({"name": name, "type": "sub_workflow", "workflow": workflow, "version": 1}),
+    );
+    let both = workflow(&t, "Both", &both).await;
+    let deep = details(&t, &binding(&[("run", &both, 1)])).await;
+    assert!(deep.len() == 1 && deep[0].contains("more than 8 levels deep"), "{deep:?}");
+    // Versions are counted once, whatever binds them.
+    let names: Vec<String> = (0..100).map(|number| format!("run_{number}")).collect();
+    let many: Vec<(&str, &str, u64)> =
+        names.iter().map(|name| (name.as_str(), levels[2].as_str(), 1)).collect();
+    assert_eq!(upload(&t, "desk", &[ZIP], &binding(&many)).await.status, 201);
     // The credential was there when the version was saved.
     let made = t.post("/api/credentials", "{\"name\": \"shop\", \"secret\": \"s\"}").await;
     assert_eq!(made.status, 201, "{}", made.text());

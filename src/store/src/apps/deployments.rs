@@ -10,10 +10,10 @@ use super::FILE_USE;
 use crate::schema::app_deployments;
 use crate::{Changes, Store, StoreError};
 
-/// A deployment without its files.
+/// What a list shows of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable, Insertable)]
 #[diesel(table_name = app_deployments)]
-pub struct StoredDeployment {
+pub struct ListedDeployment {
     /// UUIDv7.
     pub id: Uuid,
     /// Its app.
@@ -30,6 +30,25 @@ pub struct StoredDeployment {
     pub file_count: i32,
     /// Whether its files are kept.
     pub available: bool,
+    /// Whether unknown paths of pages show the index.
+    pub spa: bool,
+    /// JSON: the origins that can show the app in a frame.
+    pub frame_ancestors: String,
+    /// Whether a file is WebAssembly.
+    pub wasm: bool,
+    /// The caller who uploaded it.
+    pub created_by: Option<String>,
+    /// When it was uploaded.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A deployment without its files.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable, Insertable)]
+#[diesel(table_name = app_deployments)]
+pub struct StoredDeployment {
+    /// What a list shows of it.
+    #[diesel(embed)]
+    pub listed: ListedDeployment,
     /// JSON: the bindings by name, as they applied at the upload.
     pub bindings: String,
     /// Whether they are those of a manifest.
@@ -38,18 +57,8 @@ pub struct StoredDeployment {
     pub collections: String,
     /// Whether they are those of a manifest.
     pub declares_collections: bool,
-    /// Whether unknown paths of pages show the index.
-    pub spa: bool,
-    /// JSON: the origins that can show the app in a frame.
-    pub frame_ancestors: String,
-    /// Whether a file is WebAssembly.
-    pub wasm: bool,
     /// JSON: dropped files and notes.
     pub report: String,
-    /// The caller who uploaded it.
-    pub created_by: Option<String>,
-    /// When it was uploaded.
-    pub created_at: DateTime<Utc>,
 }
 
 /// A file of a deployment.
@@ -67,8 +76,14 @@ pub struct DeploymentFile {
     /// SHA-256 of the content.
     #[diesel(sql_type = Bytea)]
     pub digest: Vec<u8>,
+}
+
+/// A file to store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewFile {
+    /// What is listed of it.
+    pub file: DeploymentFile,
     /// The policy of an HTML document.
-    #[diesel(sql_type = Nullable<Text>)]
     pub policy: Option<String>,
 }
 
@@ -80,29 +95,30 @@ impl Changes {
     pub async fn create_deployment(
         &mut self,
         new: StoredDeployment,
-        files: &[DeploymentFile],
+        files: &[NewFile],
     ) -> Result<StoredDeployment, StoreError> {
         let made: StoredDeployment = diesel::insert_into(app_deployments::table)
             .values(new)
             .returning(StoredDeployment::as_returning())
             .get_result(&mut *self.connection)
             .await?;
-        let of = |text: fn(&DeploymentFile) -> &str| files.iter().map(text).collect::<Vec<_>>();
-        let digests: Vec<&[u8]> = files.iter().map(|file| file.digest.as_slice()).collect();
+        let of =
+            |text: fn(&DeploymentFile) -> &str| files.iter().map(|new| text(&new.file)).collect::<Vec<_>>();
+        let digests: Vec<&[u8]> = files.iter().map(|new| new.file.digest.as_slice()).collect();
         diesel::sql_query(
             "WITH files AS (INSERT INTO app_files (deployment_id, path, size, media_type, digest, policy)
                  SELECT $1, * FROM unnest($4, $5, $6, $7, $8)),
              used AS (SELECT DISTINCT digest FROM unnest($7) AS f (digest) ORDER BY digest)
              INSERT INTO blob_uses (digest, kind, owner, workspace_id) SELECT digest, $3, $1, $2 FROM used",
         )
-        .bind::<SqlUuid, _>(made.id)
-        .bind::<SqlUuid, _>(made.workspace_id)
+        .bind::<SqlUuid, _>(made.listed.id)
+        .bind::<SqlUuid, _>(made.listed.workspace_id)
         .bind::<Text, _>(FILE_USE)
         .bind::<Array<Text>, _>(of(|file| &file.path))
-        .bind::<Array<BigInt>, _>(files.iter().map(|file| file.size).collect::<Vec<_>>())
+        .bind::<Array<BigInt>, _>(files.iter().map(|new| new.file.size).collect::<Vec<_>>())
         .bind::<Array<Text>, _>(of(|file| &file.media_type))
         .bind::<Array<Bytea>, _>(digests)
-        .bind::<Array<Nullable<Text>>, _>(files.iter().map(|file| file.policy.as_deref()).collect::<Vec<_>>())
+        .bind::<Array<Nullable<Text>>, _>(files.iter().map(|new| new.policy.as_deref()).collect::<Vec<_>>())
         .execute(&mut *self.connection)
         .await?;
         Ok(made)
@@ -119,12 +135,12 @@ impl Store {
         app: Uuid,
         before: Option<Uuid>,
         limit: i64,
-    ) -> Result<Vec<StoredDeployment>, StoreError> {
+    ) -> Result<Vec<ListedDeployment>, StoreError> {
         let mut rows = app_deployments::table.filter(app_deployments::app_id.eq(app)).into_boxed();
         if let Some(before) = before {
             rows = rows.filter(app_deployments::id.lt(before));
         }
-        let rows = rows.order(app_deployments::id.desc()).limit(limit).select(StoredDeployment::as_select());
+        let rows = rows.order(app_deployments::id.desc()).limit(limit).select(ListedDeployment::as_select());
         Ok(rows.load(&mut *self.connection().await?).await?)
     }
 
@@ -143,12 +159,13 @@ impl Store {
         Ok(found)
     }
 
-    /// The files of a deployment, by path. None if they are no longer kept.
+    /// The files of a deployment, by path. It is empty after they were deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn deployment_files(&self, deployment: Uuid) -> Result<Vec<DeploymentFile>, StoreError> {
-        let sql = "SELECT path, size, media_type, digest, policy FROM app_files WHERE deployment_id = $1 ORDER BY path";
+        let sql =
+            "SELECT path, size, media_type, digest FROM app_files WHERE deployment_id = $1 ORDER BY path";
         let files = diesel::sql_query(sql).bind::<SqlUuid, _>(deployment);
         Ok(files.load(&mut *self.connection().await?).await?)
     }

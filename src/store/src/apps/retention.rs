@@ -30,10 +30,10 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn forget_old_deployments(&self) -> Result<bool, StoreError> {
         let sql = "
-            WITH placed AS (SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY id DESC) AS place
-                FROM app_deployments WHERE available),
-            gone AS MATERIALIZED (SELECT id FROM app_deployments WHERE available
-                AND id IN (SELECT id FROM placed WHERE place > $2) ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED),
+            WITH gone AS MATERIALIZED (SELECT id FROM app_deployments WHERE available AND id IN (
+                    SELECT d.id FROM apps a CROSS JOIN LATERAL (SELECT id FROM app_deployments
+                        WHERE app_id = a.id AND available ORDER BY id DESC OFFSET $2 LIMIT $1) d LIMIT $1)
+                ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED),
             files AS (DELETE FROM app_files t USING gone WHERE t.deployment_id = gone.id),
             uses AS (DELETE FROM blob_uses t USING gone WHERE t.owner = gone.id AND t.kind = 'app_file')
             UPDATE app_deployments t SET available = false FROM gone WHERE t.id = gone.id";

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use diesel::QueryableByName;
 use diesel::sql_types::{Array, BigInt, Bytea, Int4, Timestamptz};
-use diesel_async::RunQueryDsl;
+use diesel_async::{AsyncConnection as _, RunQueryDsl};
 
 use super::records::CHUNK;
 use crate::{Store, StoreError};
@@ -63,21 +63,32 @@ impl Store {
             numbers.push(part.number);
             bytes.push(part.bytes);
         }
-        diesel::sql_query(
-            "WITH stored AS (INSERT INTO blobs (digest, size, created_at)
-                 SELECT DISTINCT digest, size, $5 FROM unnest($1, $2) AS p (digest, size) ORDER BY digest
-                 ON CONFLICT (digest) DO UPDATE SET created_at = excluded.created_at)
-             INSERT INTO blob_chunks (digest, number, bytes)
-             SELECT digest, number, bytes FROM unnest($1, $3, $4) AS p (digest, number, bytes)
-             ON CONFLICT DO NOTHING",
-        )
-        .bind::<Array<Bytea>, _>(digests)
-        .bind::<Array<BigInt>, _>(sizes)
-        .bind::<Array<Int4>, _>(numbers)
-        .bind::<Array<Bytea>, _>(bytes)
-        .bind::<Timestamptz, _>(self.now())
-        .execute(&mut *self.connection().await?)
-        .await?;
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        let stored = connection.transaction(async |connection| {
+            // First, so that no blob is deleted from under its chunks.
+            diesel::sql_query(
+                "INSERT INTO blobs (digest, size, created_at)
+                 SELECT DISTINCT digest, size, $3 FROM unnest($1, $2) AS p (digest, size) ORDER BY digest
+                 ON CONFLICT (digest) DO UPDATE SET created_at = excluded.created_at",
+            )
+            .bind::<Array<Bytea>, _>(&digests)
+            .bind::<Array<BigInt>, _>(&sizes)
+            .bind::<Timestamptz, _>(now)
+            .execute(connection)
+            .await?;
+            diesel::sql_query(
+                "INSERT INTO blob_chunks (digest, number, bytes)
+                 SELECT digest, number, bytes FROM unnest($1, $2, $3) AS p (digest, number, bytes)
+                 ON CONFLICT DO NOTHING",
+            )
+            .bind::<Array<Bytea>, _>(&digests)
+            .bind::<Array<Int4>, _>(&numbers)
+            .bind::<Array<Bytea>, _>(&bytes)
+            .execute(connection)
+            .await
+        });
+        stored.await?;
         Ok(())
     }
 }

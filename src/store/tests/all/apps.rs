@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::ManualClock;
-use store::{AppChange, NewApp, NewWorkspace, StoreError, StoredApp};
+use store::{AppChange, BlobPart, NewApp, NewWorkspace, StoreError, StoredApp};
 use uuid::Uuid;
 
-use crate::support::World;
+use crate::support::{World, outsider, until};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -126,4 +126,21 @@ async fn the_apps_of_a_workspace_are_deleted_together() {
     let deleted = world.store.change(async |changes| changes.delete_apps_of(other).await).await.unwrap();
     assert_eq!(deleted.len(), 2);
     assert!(world.store.app("b").await.unwrap().is_none() && world.store.app("a").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_blob_that_is_stored_again_while_it_is_deleted_has_its_chunks() {
+    let world = World::new().await;
+    let digest: [u8; 32] = ring::digest::digest(&ring::digest::SHA256, b"hello").as_ref().try_into().unwrap();
+    let part = BlobPart { digest, size: 5, number: 0, bytes: b"hello".to_vec() };
+    world.store.put_blob_parts(vec![part.clone()]).await.unwrap();
+    let deleting = outsider(world.database.dsn()).await;
+    deleting.batch_execute("BEGIN; DELETE FROM blobs").await.unwrap();
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    let (stored, ()) = tokio::join!(world.store.put_blob_parts(vec![part]), async {
+        until("the upload waits", async || world.database.scalar(waiting).await != "0").await;
+        deleting.batch_execute("COMMIT").await.unwrap();
+    });
+    stored.unwrap();
+    assert_eq!(world.store.blob(&digest).await.unwrap().as_deref(), Some(b"hello".as_slice()));
 }

@@ -217,6 +217,11 @@ async fn a_canary_whose_gate_fails_is_rolled_back() {
     // The gate has not decided yet when the canary is set.
     let second_canary = canary(2);
     put(&world, &workflow, Some(gate(0.5)), Some(second_canary)).await;
+    let early = world
+        .store
+        .change(async |changes| changes.end_canary(workflow.id, second_canary, promoted()).await)
+        .await;
+    assert_eq!((early.unwrap(), live(&world, &workflow).await), (None, Some(1)), "its gate decides first");
     settle(&world, second, Ok(0.1)).await;
     let rollout = world.store.rollout(workflow.id).await.unwrap().unwrap();
     let last = rollout.last_canary.clone().unwrap();

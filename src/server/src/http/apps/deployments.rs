@@ -6,7 +6,7 @@ use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use bundle::{Accepted, MANIFEST};
 use control::apps;
-use store::{DeploymentFile, StoredApp, StoredDeployment};
+use store::{DeploymentFile, ListedDeployment, NewFile, StoredApp, StoredDeployment};
 use uuid::Uuid;
 use wire::{
     AppBinding, AppCollection, CollectionRecord, DeploymentNote, DeploymentRecord, DeploymentReport,
@@ -52,7 +52,7 @@ pub(super) async fn show(
     let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
     let found = caller.store().deployment(app.id, id).await?.ok_or_else(not_found)?;
     query::none(&request)?;
-    let files = caller.store().deployment_files(found.id).await?;
+    let files = caller.store().deployment_files(found.listed.id).await?;
     Ok(Json(records::deployment(&found, files)?))
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
     let (checked, declared) = match accepted(&upload).await {
         Ok(accepted) => accepted,
         Err(error) => {
-            note_refused(&upload.caller, &upload.app, &error).await?;
+            audit_refusal(&upload.caller, &upload.app, &error).await?;
             return Err(error);
         }
     };
@@ -72,6 +72,7 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
     upload
         .make(async |changes| {
             let made = apps::deploy(changes, upload.caller.requester(), new, &files).await?;
+            let files = files.into_iter().map(|new| new.file).collect();
             Reply::made(true, &records::deployment(&made, files)?)
         })
         .await
@@ -103,12 +104,13 @@ async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<(Checked, Applied)> {
         }
     }
     let path = if declared.is_some() { MANIFEST } else { "bindings" };
-    let findings = preflight(store, app.workspace_id, &applied.bindings, path).await?;
+    let findings =
+        preflight(store, app.workspace_id, &applied.bindings, (path, &**upload.caller.app().clock())).await?;
     if findings.is_empty() { Ok((checked, applied)) } else { Err(ApiError::found(findings)) }
 }
 
 /// Notes a bundle that was refused in the audit trail.
-pub(super) async fn note_refused<S: Asked>(
+pub(super) async fn audit_refusal<S: Asked>(
     caller: &Caller<S>,
     app: &StoredApp,
     error: &ApiError,
@@ -124,7 +126,7 @@ fn row(upload: &Upload<AppsWrite>, accepted: &Accepted, applied: &Applied) -> Ap
     let declared = accepted.manifest.as_ref();
     let frame_ancestors = declared.map(|manifest| manifest.frame_ancestors.as_slice()).unwrap_or_default();
     let size = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-    Ok(StoredDeployment {
+    let listed = ListedDeployment {
         id: app.new_id()?,
         app_id: upload.app.id,
         workspace_id: upload.app.workspace_id,
@@ -133,27 +135,30 @@ fn row(upload: &Upload<AppsWrite>, accepted: &Accepted, applied: &Applied) -> Ap
         expanded_size: size(accepted.expanded_size),
         file_count: i32::try_from(accepted.files.len()).unwrap_or(i32::MAX),
         available: true,
+        spa: declared.is_some_and(|manifest| manifest.spa),
+        frame_ancestors: records::json(&frame_ancestors)?,
+        wasm: accepted.wasm,
+        created_by: upload.caller.name(),
+        created_at: app.clock().now(),
+    };
+    Ok(StoredDeployment {
+        listed,
         bindings: records::json(&applied.bindings)?,
         declares_bindings: declared.is_some(),
         collections: records::json(&applied.collections)?,
         declares_collections: declared.is_some_and(|manifest| manifest.collections.is_some()),
-        spa: declared.is_some_and(|manifest| manifest.spa),
-        frame_ancestors: records::json(&frame_ancestors)?,
-        wasm: accepted.wasm,
         report: report(accepted)?,
-        created_by: upload.caller.name(),
-        created_at: app.clock().now(),
     })
 }
 
-fn file(file: &bundle::File) -> DeploymentFile {
-    DeploymentFile {
+fn file(file: &bundle::File) -> NewFile {
+    let listed = DeploymentFile {
         path: file.path.clone(),
         size: i64::try_from(file.size).unwrap_or(i64::MAX),
         media_type: file.media_type.to_owned(),
         digest: file.digest.to_vec(),
-        policy: file.policy.clone(),
-    }
+    };
+    NewFile { file: listed, policy: file.policy.clone() }
 }
 
 /// JSON of the report.

@@ -36,7 +36,7 @@ pub(super) async fn list_bindings(
     let app = find(&caller, &name).await?;
     let mut query = Params::of(&request);
     let part: Part<String> = Part::of(&mut query, BINDINGS);
-    let after = part.after.as_deref().and_then(place);
+    let after = part.after.as_deref().and_then(parse_cursor);
     if part.after.is_some() && after.is_none() {
         query.note("cursor", "format", "is not a cursor of this list; use next_cursor unchanged");
     }
@@ -48,9 +48,10 @@ pub(super) async fn list_bindings(
     Ok(Json(Listed { data, next_cursor }))
 }
 
-/// Where a part of the bindings begins.
-fn place(cursor: &str) -> Option<(DateTime<chrono::Utc>, &str)> {
-    let (at, name) = cursor.split_once(':')?;
+/// The last binding of the part before.
+fn parse_cursor(cursor: &str) -> Option<(DateTime<chrono::Utc>, &str)> {
+    // PostgreSQL refuses a NUL.
+    let (at, name) = cursor.split_once(':').filter(|(_, name)| !name.contains('\0'))?;
     Some((DateTime::from_timestamp_micros(at.parse().ok()?)?, name))
 }
 
@@ -69,7 +70,8 @@ pub(super) async fn set_binding(
     change
         .make(async |changes| {
             let set = apps::set_binding(changes, caller.requester(), app.id, &name, &binding).await?;
-            Reply::made(set.1, &records::binding(set.0)?)
+            let (set, is_new) = set.ok_or_else(|| full("bindings", "An app has at most 100 bindings."))?;
+            Reply::made(is_new, &records::binding(set)?)
         })
         .await
 }
@@ -131,6 +133,7 @@ pub(super) async fn create_collection(
     change
         .make(async |changes| {
             let made = apps::create_collection(changes, caller.requester(), new).await?;
+            let made = made.ok_or_else(|| full("collections", "An app has at most 32 collections."))?;
             Reply::made(true, &records::collection(made)?)
         })
         .await
@@ -151,6 +154,13 @@ pub(super) async fn delete_collection(
             Ok(Reply::nothing())
         })
         .await
+}
+
+/// The app has as many as it can.
+fn full(part: &str, detail: &str) -> ApiError {
+    let code = ErrorCode::ManifestInvalid.as_str().to_owned();
+    let (path, detail) = (Some(part.to_owned()), detail.to_owned());
+    ApiError::found(vec![BundleFinding { code, path, line: None, detail }])
 }
 
 /// Reads what a body declares by the rules of a manifest, on a thread where that keeps no request waiting.

@@ -1,40 +1,55 @@
 //! Whether the workflows of bindings can run for an app: they exist and compile on this instance, their credentials exist, what they
 //! run is fixed, and nothing in them waits for a person or a page.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bundle::MAX_FINDINGS;
 use engine::NodeEffect;
+use kernel::Clock;
 use serde_json::Value;
 use store::{Store, WorkflowRef};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 use wire::{AppBinding, BundleFinding, ErrorCode, shortened};
 
+use super::upload::busy;
 use crate::http::error::{ApiError, ApiResult};
 
 /// Workflows inside workflows, the one of the binding included.
 const MAX_DEPTH: usize = 8;
 /// Versions of all bindings.
 const MAX_VERSIONS: usize = 200;
+/// How long the check may take.
+const TIME: Duration = Duration::from_secs(10);
 /// Nodes and tools whose result comes from a person or a page.
 const FORBIDDEN: [&str; 4] = ["wait_for_input", "ask", "client_tool", "client_effect"];
 
 /// Every reason why the bindings cannot run, at most [`MAX_FINDINGS`]. `path`: where the bindings are declared.
 ///
 /// # Errors
-/// [`ApiError`] if the database does not answer.
+/// [`ApiError`] if the database does not answer, 503 if the check takes too long.
 pub(super) async fn preflight(
     store: &Store,
     workspace: Uuid,
     bindings: &BTreeMap<String, AppBinding>,
-    path: &'static str,
+    (path, clock): (&'static str, &dyn Clock),
 ) -> ApiResult<Vec<BundleFinding>> {
     if bindings.is_empty() {
         return Ok(Vec::new());
     }
     let credentials = store.credential_names(workspace).await?.into_iter().collect();
-    let mut walk = Walk { store, workspace, path, credentials, versions: 0, findings: Vec::new() };
+    let mut walk = Walk {
+        store,
+        workspace,
+        path,
+        credentials,
+        clock,
+        end: clock.monotonic().saturating_add(TIME),
+        known: HashMap::new(),
+        findings: Vec::new(),
+    };
     for (name, binding) in bindings {
         walk.binding(name, binding).await?;
     }
@@ -47,8 +62,11 @@ struct Walk<'a> {
     workspace: Uuid,
     path: &'static str,
     credentials: HashSet<String>,
-    /// How many were read.
-    versions: usize,
+    clock: &'a dyn Clock,
+    /// When the time is over, in monotonic time.
+    end: Duration,
+    /// What the versions say that were read.
+    known: HashMap<(Uuid, i32), Arc<Facts>>,
     findings: Vec<BundleFinding>,
 }
 
@@ -66,10 +84,14 @@ impl Walk<'_> {
         let named_by = format!("Binding '{name}'");
         let (workflow, version) = (binding.workflow.clone(), i64::from(binding.version));
         let mut waiting = vec![Step { workflow, version, depth: 1, named_by }];
-        let mut seen = HashSet::new();
+        // At which depth: another way to a version may be a longer one.
+        let mut seen: HashMap<(Uuid, i32), usize> = HashMap::new();
         while let Some(step) = waiting.pop() {
             if self.findings.len() >= MAX_FINDINGS {
                 return Ok(());
+            }
+            if self.clock.monotonic() >= self.end {
+                return Err(busy());
             }
             self.step(name, &step, &mut seen, &mut waiting).await?;
         }
@@ -80,7 +102,7 @@ impl Walk<'_> {
         &mut self,
         binding: &str,
         step: &Step,
-        seen: &mut HashSet<(Uuid, i32)>,
+        seen: &mut HashMap<(Uuid, i32), usize>,
         waiting: &mut Vec<Step>,
     ) -> ApiResult<()> {
         let Step { workflow, version, depth, named_by } = step;
@@ -94,31 +116,29 @@ impl Walk<'_> {
             self.note(format!("{named_by}: the workflow '{shown}' is archived."));
             return Ok(());
         }
-        let stored = match i32::try_from(*version) {
-            Ok(number) => self.store.version(found.id, number).await?.map(|stored| (number, stored)),
-            Err(_) => None,
-        };
-        let Some((number, stored)) = stored else {
+        let Some((number, facts)) = self.facts(found.id, *version).await? else {
             self.note(format!("{named_by}: the workflow '{shown}' has no version {version}."));
             return Ok(());
         };
-        if !seen.insert((found.id, number)) {
+        let known = seen.insert((found.id, number), *depth);
+        if let Some(known) = known.filter(|known| known >= depth) {
+            seen.insert((found.id, number), known);
             return Ok(());
         }
-        self.versions += 1;
-        if self.versions > MAX_VERSIONS {
+        if self.known.len() > MAX_VERSIONS {
             waiting.clear();
             self.note(format!(
                 "Binding '{binding}': the app needs more than {MAX_VERSIONS} versions of workflows."
             ));
             return Ok(());
         }
-        let facts = facts(stored.graph).await?;
         let place = format!("Binding '{binding}', workflow '{}' version {number}", found.handle);
-        self.graph(&place, &facts);
+        if known.is_none() {
+            self.graph(&place, &facts);
+        }
         for node in facts.nodes.iter().filter(|node| node.kind == "sub_workflow") {
             let named_by = format!("{place}, node '{}'", shortened(&node.node));
-            match below(node) {
+            match fixed_version(node) {
                 Some(_) if *depth >= MAX_DEPTH => {
                     self.note(format!("{named_by}: workflows run each other more than {MAX_DEPTH} levels deep."));
                 }
@@ -131,6 +151,18 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What a version says; `None` if the workflow does not have it.
+    async fn facts(&mut self, workflow: Uuid, version: i64) -> ApiResult<Option<(i32, Arc<Facts>)>> {
+        let Ok(number) = i32::try_from(version) else { return Ok(None) };
+        if let Some(known) = self.known.get(&(workflow, number)) {
+            return Ok(Some((number, Arc::clone(known))));
+        }
+        let Some(stored) = self.store.version(workflow, number).await? else { return Ok(None) };
+        let facts = Arc::new(read_graph(stored.graph).await?);
+        self.known.insert((workflow, number), Arc::clone(&facts));
+        Ok(Some((number, facts)))
     }
 
     /// What is wrong with a version itself.
@@ -160,7 +192,7 @@ impl Walk<'_> {
 }
 
 /// The version that a node runs, if it is fixed.
-fn below(node: &NodeEffect) -> Option<(String, i64)> {
+fn fixed_version(node: &NodeEffect) -> Option<(String, i64)> {
     let reference = node.workflow.as_ref()?;
     let version = i64::try_from(reference.version?).ok()?;
     Some((reference.workflow.clone(), version))
@@ -176,7 +208,7 @@ struct Facts {
 }
 
 /// Reads a graph on a thread where that keeps no request waiting.
-async fn facts(graph: Value) -> ApiResult<Facts> {
+async fn read_graph(graph: Value) -> ApiResult<Facts> {
     let read = move || {
         let compiled = engine::parse(&graph).and_then(|graph| engine::compile(&graph).map(drop));
         let problem = compiled.err().map(|problems| {

@@ -3,10 +3,10 @@
 use actix_web::HttpRequest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use store::{DeploymentFile, StoredApp, StoredBinding, StoredCollection, StoredDeployment};
+use store::{DeploymentFile, ListedDeployment, StoredApp, StoredBinding, StoredCollection, StoredDeployment};
 use wire::{
-    AppAccess, AppRecord, BindingRecord, CollectionRecord, DeploymentFileRecord, DeploymentRecord,
-    DeploymentSummary, ErrorCode,
+    AppAccess, AppRecord, BindingRecord, CollectionKind, CollectionRecord, DeploymentFileRecord,
+    DeploymentRecord, DeploymentSummary, ErrorCode,
 };
 
 use crate::http::error::{ApiError, ApiResult};
@@ -28,7 +28,7 @@ pub(super) fn record(row: StoredApp, app: &App, request: &HttpRequest) -> AppRec
     }
 }
 
-pub(super) fn deployment_summary(row: &StoredDeployment) -> ApiResult<DeploymentSummary> {
+pub(super) fn deployment_summary(row: &ListedDeployment) -> ApiResult<DeploymentSummary> {
     Ok(DeploymentSummary {
         id: row.id.to_string(),
         app_id: row.app_id.to_string(),
@@ -53,7 +53,7 @@ pub(super) fn deployment(row: &StoredDeployment, files: Vec<DeploymentFile>) -> 
         digest: hex::encode(file.digest),
     };
     Ok(DeploymentRecord {
-        summary: deployment_summary(row)?,
+        summary: deployment_summary(&row.listed)?,
         files: files.into_iter().map(file).collect(),
         bindings: stored(&row.bindings)?,
         collections: stored(&row.collections)?,
@@ -73,7 +73,7 @@ pub(super) fn binding(row: StoredBinding) -> ApiResult<BindingRecord> {
 pub(super) fn collection(row: StoredCollection) -> ApiResult<CollectionRecord> {
     Ok(CollectionRecord {
         id: row.id.to_string(),
-        kind: stored(&format!("\"{}\"", row.kind))?,
+        kind: CollectionKind::from_name(&row.kind).ok_or_else(|| ApiError::new(ErrorCode::Internal))?,
         capabilities: stored(&row.capabilities)?,
         schema: row.schema.as_deref().map(stored).transpose()?,
         name: row.name,

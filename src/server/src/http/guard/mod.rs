@@ -56,7 +56,11 @@ pub(super) fn of_service(request: &ServiceRequest) -> Option<&App> {
     request.app_data::<Data<Shared>>().map(|shared| &shared.0)
 }
 
-fn app_of(request: &HttpRequest) -> Result<&App, ApiError> {
+/// The application.
+///
+/// # Errors
+/// [`ApiError`] if the request has none.
+pub(super) fn app_of(request: &HttpRequest) -> Result<&App, ApiError> {
     let shared = request.app_data::<Data<Shared>>();
     let missing = || ApiError::new(ErrorCode::Internal).with_cause("no application data");
     shared.map(|shared| &shared.0).ok_or_else(missing)

@@ -30,10 +30,10 @@ pub(in crate::http::apps) struct Checked(pub(in crate::http::apps) Arc<Accepted>
 /// The findings; 503 if the check takes too long.
 pub(in crate::http::apps) async fn check<S: Asked>(upload: &Upload<S>) -> ApiResult<Checked> {
     let app = upload.caller.app();
-    let (file, limits) = (Arc::clone(&upload.file), limits(&app.config().apps));
+    let (received, limits) = (Arc::clone(&upload.received), limits(&app.config().apps));
     let clock: Arc<dyn Clock> = Arc::clone(app.clock());
     let checked = spawn_blocking(move || {
-        let mut archive = file.open()?;
+        let mut archive = received.file.handle()?;
         bundle::check(&mut archive, &limits, &*clock, bundle::TIME)
     });
     match checked.await.map_err(internal)? {
@@ -85,10 +85,10 @@ impl Checked {
         let known: HashSet<[u8; 32]> = store.used_blobs(&digests).await?;
         let numbers = wanted.into_iter().filter(|(digest, _)| !known.contains(digest));
         let numbers: Vec<usize> = numbers.map(|(_, number)| number).collect();
-        let (accepted, file) = (Arc::clone(&self.0), Arc::clone(&upload.file));
+        let (accepted, received) = (Arc::clone(&self.0), Arc::clone(&upload.received));
         let (sender, mut parts) = mpsc::channel(1);
         let reading = spawn_blocking(move || {
-            let mut archive = file.open()?;
+            let mut archive = received.file.handle()?;
             read(&accepted, &numbers, &mut archive, &sender)
         });
         let mut stored = Ok(());

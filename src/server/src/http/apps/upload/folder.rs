@@ -54,11 +54,11 @@ pub(super) struct UploadFile {
 }
 
 impl UploadFile {
-    /// The open file.
+    /// The open file. All handles share one position.
     ///
     /// # Errors
-    /// If it cannot be opened again.
-    pub(super) fn open(&self) -> io::Result<File> {
+    /// If the process has too many files.
+    pub(super) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 }
@@ -84,7 +84,7 @@ mod tests {
         let folder = UploadFolder::open(data.path()).unwrap();
         let names = || data.path().join(NAME).read_dir().unwrap().count();
         let file = folder.create(Uuid::from_u128(1)).unwrap();
-        file.open().unwrap().write_all(b"PK").unwrap();
+        file.handle().unwrap().write_all(b"PK").unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&file.path), mode(&data.path().join(NAME))), (0o600, 0o700));
         assert!(folder.create(Uuid::from_u128(1)).is_err(), "never another file");

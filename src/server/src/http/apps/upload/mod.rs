@@ -27,7 +27,7 @@ use super::find;
 use crate::http::App;
 use crate::http::chat::RequestBody;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{Asked, Caller};
+use crate::http::guard::{self, Asked, Caller};
 use crate::http::idempotency::{self, Once, Reply};
 use crate::http::query;
 
@@ -59,8 +59,13 @@ pub(super) struct Upload<S> {
     pub(super) app: StoredApp,
     /// SHA-256 of the archive.
     pub(super) digest: [u8; 32],
-    file: Arc<UploadFile>,
+    received: Arc<Held>,
     once: Once,
+}
+
+/// An archive with its permit, as long as a thread works with it.
+struct Held {
+    file: UploadFile,
     _permit: BundlePermit,
 }
 
@@ -71,35 +76,45 @@ impl<S: Asked> FromRequest for Upload<S> {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let caller = Caller::<S>::extract(&request).await?;
-            let name = request.match_info().get("app").unwrap_or_default();
-            let app = find(&caller, name).await?;
-            query::none(&request)?;
-            idempotency::key(&request)?;
             let body = RequestBody::of(web::Payload::from_request(&request, &mut payload).await?);
-            let upload = match Self::receive(&request, (&caller, &app), body).await {
-                Ok((file, digest, permit)) => {
-                    // The caller is judged by what they are when the archive is there.
-                    let caller = Caller::<S>::extract(&request).await?;
-                    let app = find(&caller, name).await?;
-                    let once = Once::with_digest(&caller, &request, digest.to_vec())?;
-                    Self { caller, app, digest, file: Arc::new(file), once, _permit: permit }
-                }
-                Err(error) => {
-                    super::deployments::note_refused(&caller, &app, &error).await?;
-                    return Err(error.into());
-                }
-            };
-            match upload.once.answered().await? {
-                None => Ok(upload),
-                // Only so can an extractor answer.
-                Some(answer) => Err(InternalError::from_response("answered before", answer).into()),
+            let clock = Arc::clone(guard::app_of(&request)?.clock());
+            let upload = Self::extract(&request, body.clone()).await;
+            if upload.is_err() {
+                // A client reads the answer after it has sent the body.
+                body.drain(&*clock).await;
             }
+            upload
         })
     }
 }
 
 impl<S: Asked> Upload<S> {
+    async fn extract(request: &HttpRequest, body: RequestBody) -> Result<Self, actix_web::Error> {
+        let caller = Caller::<S>::extract(request).await?;
+        let name = request.match_info().get("app").unwrap_or_default();
+        let app = find(&caller, name).await?;
+        query::none(request)?;
+        idempotency::key(request)?;
+        let (file, digest, permit) = match Self::receive(request, (&caller, &app), body).await {
+            Ok(received) => received,
+            Err(error) => {
+                super::deployments::audit_refusal(&caller, &app, &error).await?;
+                return Err(error.into());
+            }
+        };
+        // The caller is judged by what they are when the archive is there.
+        let caller = Caller::<S>::extract(request).await?;
+        let app = find(&caller, name).await?;
+        let once = Once::with_digest(&caller, request, digest.to_vec())?;
+        let received = Arc::new(Held { file, _permit: permit });
+        let upload = Self { caller, app, digest, received, once };
+        match upload.once.answered().await? {
+            None => Ok(upload),
+            // Only so can an extractor answer.
+            Some(answer) => Err(InternalError::from_response("answered before", answer).into()),
+        }
+    }
+
     async fn receive(
         request: &HttpRequest,
         (caller, app): (&Caller<S>, &StoredApp),
@@ -115,13 +130,8 @@ impl<S: Asked> Upload<S> {
         let permit = permit.ok_or_else(busy)?;
         let file = all.bundle_uploads().folder.create(all.new_id()?);
         let file = file.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
-        match receive(request, form, body.clone(), (&file, limit), clock).await {
-            Ok(received) => Ok((file, received.digest, permit)),
-            Err(error) => {
-                body.drain(clock).await;
-                Err(error)
-            }
-        }
+        let received = receive(request, form, body, (&file, limit), clock).await?;
+        Ok((file, received.digest, permit))
     }
 
     /// Makes the changes, all or none, and the answer with them.

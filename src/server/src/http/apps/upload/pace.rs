@@ -1,4 +1,4 @@
-//! How fast an upload has to come.
+//! The least pace of an upload.
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use actix_multipart::{Field, Multipart};
+use actix_multipart::{Field, Multipart, MultipartError};
 use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::header;
@@ -126,7 +126,10 @@ async fn of_form(mut form: Multipart, archive: &mut Archive, pace: &mut UploadPa
         let message = format!("{} {detail}", ErrorCode::BundlePartInvalid.message());
         ApiError::new(ErrorCode::BundlePartInvalid).with_message(message)
     };
-    let unreadable = |error| wrong("The form cannot be read.").with_cause(error);
+    let unreadable = |error: MultipartError| match error {
+        MultipartError::Payload(error) => broken_off(error),
+        error => wrong("The form cannot be read.").with_cause(error),
+    };
     let mut parts = 0;
     while let Some(field) = pace.next(&mut form, |_| 0).await? {
         let mut field: Field = field.map_err(unreadable)?;
@@ -157,7 +160,7 @@ struct Archive {
 impl Archive {
     fn new(file: &UploadFile, limit: u64) -> ApiResult<Self> {
         let digest = digest::Context::new(&digest::SHA256);
-        Ok(Self { file: file.open().map_err(unwritten)?, limit, size: 0, digest, waiting: BytesMut::new() })
+        Ok(Self { file: file.handle().map_err(unwritten)?, limit, size: 0, digest, waiting: BytesMut::new() })
     }
 
     async fn take(&mut self, bytes: &[u8]) -> ApiResult<()> {
