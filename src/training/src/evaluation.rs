@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::calibration::calibrate;
 use crate::case::Case;
-use crate::evaluators::{Evaluator, Verdict};
-use crate::optimize::{Candidate, JudgedRun, Lab, Phase, Round, Stop, StopReason};
-use crate::score::{Aggregate, Judged, Summary, summary};
+use crate::evaluators::Evaluator;
+use crate::optimize::{Candidate, Lab, Phase, Round, Stop, StopReason};
+use crate::score::{Aggregate, Summary, Sums};
 
 /// Cases that are executed before their results are added up.
 const PART: usize = 64;
@@ -29,7 +29,7 @@ pub async fn evaluate(cases: &[Case], evaluators: &[Evaluator], lab: &dyn Lab) -
         Candidate { number: 0, parents: Vec::new(), prompts: Arc::default(), demos: Arc::default() };
     let round = Round { phase: Phase::Val, epoch: 0, first_sample: 0 };
     let places: Vec<usize> = (0..cases.len()).collect();
-    let mut judged: Vec<(f64, Vec<Verdict>)> = Vec::new();
+    let mut sums = Sums::new(evaluators, Aggregate::default());
     let mut executed = 0;
     let mut stop_reason = match calibrate(cases, evaluators, lab).await {
         Ok(_) => None,
@@ -49,15 +49,12 @@ pub async fn evaluate(cases: &[Case], evaluators: &[Evaluator], lab: &dyn Lab) -
         for (place, samples) in part.iter().zip(results) {
             let weight = cases.get(*place).map_or(1.0, Case::weight);
             executed += usize::from(!samples.is_empty());
-            let bare = |sample: &JudgedRun| sample.verdicts.iter().map(Verdict::bare).collect();
-            judged.extend(samples.iter().map(|sample| (weight, bare(sample))));
+            samples.iter().for_each(|sample| sums.add(weight, &sample.verdicts));
         }
         if stop_reason.is_some() {
             break;
         }
     }
-    let all: Vec<Judged<'_>> =
-        judged.iter().map(|(weight, verdicts)| Judged { weight: *weight, verdicts }).collect();
-    let summary = Summary { n_cases: executed, ..summary(evaluators, &all, Aggregate::default()) };
+    let summary = Summary { n_cases: executed, ..sums.summary() };
     Ok(Evaluated { summary, stop_reason })
 }

@@ -10,11 +10,30 @@ pub(crate) fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { float(part) / float(whole) }
 }
 
+/// A weighted mean of values that are added one by one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Mean {
+    weights: f64,
+    sum: f64,
+}
+
+impl Mean {
+    pub(crate) fn add(&mut self, weight: f64, value: f64) {
+        self.weights += weight;
+        self.sum += weight * value;
+    }
+
+    /// `None` without any weight.
+    pub(crate) fn value(self) -> Option<f64> {
+        (self.weights > 0.0).then(|| self.sum / self.weights)
+    }
+}
+
 /// The mean of `(weight, value)`, added in the order of the items; `None` without any weight.
 pub(crate) fn mean(items: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
-    let (weights, sum) =
-        items.fold((0.0, 0.0), |(weights, sum), (weight, value)| (weights + weight, sum + weight * value));
-    (weights > 0.0).then(|| sum / weights)
+    let mut mean = Mean::default();
+    items.for_each(|(weight, value)| mean.add(weight, value));
+    mean.value()
 }
 
 /// By multiplication, which is the same on every machine; `powi` need not be.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::evaluators::{Evaluator, EvaluatorRole, Verdict};
-use crate::numbers::mean;
+use crate::numbers::{Mean, mean};
 
 /// How the scores of a case's evaluators become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,27 +69,54 @@ pub struct Summary {
     pub n_cases: usize,
 }
 
+/// Adds up cases in the order of their places in the dataset. Its size does not depend on their number.
+#[derive(Debug)]
+pub(crate) struct Sums<'e> {
+    evaluators: &'e [Evaluator],
+    aggregate: Aggregate,
+    each: Vec<Mean>,
+    score: Mean,
+    passed: Mean,
+    n_cases: usize,
+}
+
+impl<'e> Sums<'e> {
+    pub(crate) fn new(evaluators: &'e [Evaluator], aggregate: Aggregate) -> Self {
+        let each = vec![Mean::default(); evaluators.len()];
+        Self { evaluators, aggregate, each, score: Mean::default(), passed: Mean::default(), n_cases: 0 }
+    }
+
+    pub(crate) fn add(&mut self, weight: f64, verdicts: &[Verdict]) {
+        self.n_cases += 1;
+        for (mean, verdict) in self.each.iter_mut().zip(verdicts).filter(|(_, verdict)| !verdict.skip) {
+            mean.add(weight, verdict.score);
+        }
+        let case = case_score(self.evaluators, verdicts, self.aggregate);
+        if let Some(score) = case.score {
+            self.score.add(weight, score);
+            self.passed.add(weight, if case.passed { 1.0 } else { 0.0 });
+        }
+    }
+
+    pub(crate) fn summary(self) -> Summary {
+        let means = self.evaluators.iter().zip(self.each);
+        Summary {
+            summary: means
+                .map(|(evaluator, mean)| (evaluator.id.clone(), mean.value().unwrap_or_default()))
+                .collect(),
+            score: self.score.value().unwrap_or_default(),
+            pass_rate: self.passed.value().unwrap_or_default(),
+            n_cases: self.n_cases,
+        }
+    }
+}
+
 /// Sums up cases, in the order of their places in the dataset.
 #[must_use]
 pub fn summary(evaluators: &[Evaluator], cases: &[Judged<'_>], aggregate: Aggregate) -> Summary {
-    let mut means = BTreeMap::new();
-    for (place, evaluator) in evaluators.iter().enumerate() {
-        let scores = cases.iter().filter_map(|case| {
-            let verdict = case.verdicts.get(place).filter(|verdict| !verdict.skip)?;
-            Some((case.weight, verdict.score))
-        });
-        means.insert(evaluator.id.clone(), mean(scores).unwrap_or_default());
-    }
-    let scored = || cases.iter().map(|case| (case.weight, case_score(evaluators, case.verdicts, aggregate)));
-    let score = mean(scored().filter_map(|(weight, case)| Some((weight, case.score?))));
-    let counted = scored().filter(|(_, case)| case.score.is_some());
-    let passed = mean(counted.map(|(weight, case)| (weight, if case.passed { 1.0 } else { 0.0 })));
-    Summary {
-        summary: means,
-        score: score.unwrap_or_default(),
-        pass_rate: passed.unwrap_or_default(),
-        n_cases: cases.len(),
-    }
+    let mut sums = Sums::new(evaluators, aggregate);
+    cases.iter().for_each(|case| sums.add(case.weight, case.verdicts));
+    sums.summary()
 }
 
 #[cfg(test)]

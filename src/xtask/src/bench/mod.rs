@@ -4,6 +4,8 @@
 //! same machine; wall time says more about the machine.
 
 #[cfg(feature = "bench")]
+mod cases;
+#[cfg(feature = "bench")]
 mod chat;
 #[cfg(feature = "bench")]
 mod engine;
@@ -104,6 +106,12 @@ pub(crate) enum Bench {
         #[arg(long, value_delimiter = ',')]
         families: Vec<String>,
     },
+    /// Cases of an evaluation without a model: how many a second, and whether memory grows, beside bare inserts of their rows.
+    TrainingCases {
+        /// Cases of the evaluation.
+        #[arg(default_value_t = 100_000)]
+        cases: usize,
+    },
     /// Trainings that are killed at random moments, half of the time taken over by another instance: each must end as the same training undisturbed.
     TrainingKills {
         /// Kills, of all trainings together.
@@ -142,6 +150,7 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
             let families = Some(families.join(",")).filter(|families| !families.is_empty());
             ("measure-training", arguments.chain(families).collect())
         }
+        Bench::TrainingCases { cases } => ("measure-training-cases", vec![cases.to_string()]),
         Bench::TrainingKills { kills, seed, optimizer } => {
             ("measure-training-kills", vec![kills.to_string(), seed.to_string(), optimizer.clone()])
         }
@@ -208,6 +217,12 @@ pub(crate) enum Program {
         /// The families, with commas; all unless given.
         families: Option<String>,
     },
+    /// Measures cases of an evaluation.
+    #[command(hide = true)]
+    MeasureTrainingCases {
+        /// Cases.
+        cases: usize,
+    },
     /// Kills a training again and again.
     #[command(hide = true)]
     MeasureTrainingKills {
@@ -254,6 +269,7 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
             let families = families.iter().flat_map(|families| families.split(',')).map(str::to_owned);
             training::run(target, &budgets, worlds, &families.collect::<Vec<_>>())
         }
+        Program::MeasureTrainingCases { cases } => cases::run(target, cases),
         Program::MeasureTrainingKills { kills, seed, optimizer } => {
             kills::run(target, kills, seed, &optimizer)
         }
