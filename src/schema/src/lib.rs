@@ -1,26 +1,31 @@
 //! JSON Schemas from graphs, models and apps: compiled and applied within limits.
 //!
-//! Who writes such a schema is not trusted. References are local, patterns are of the linear kind, and
-//! checking a value ends after a number of references.
+//! The authors of these schemas are not trusted. References are local, patterns are of the linear kind, and
+//! checking a value ends after a number of steps.
 
+mod steps;
 mod walk;
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-use jsonschema::{Keyword, PatternOptions, ValidationError, Validator};
-use serde_json::{Map, Value, json};
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::Value;
 use wire::FieldError;
 
+use steps::{Count, STEP, Step, counted, within};
+use walk::check_references;
 pub use walk::{Bounds, patterns};
-use walk::{NAMED, REFERENCES, VALUES, circles};
 
 /// Most problems of one value.
 const MAX_PROBLEMS: usize = 50;
 
-/// Most references that are followed while one value is checked: a schema that refers to itself twice at one place takes
-/// twice as long for each level of the value.
-const MAX_STEPS: u32 = 200_000;
+/// Most steps while one value is checked: a schema that refers to itself twice at one place takes twice as long for each level
+/// of the value.
+const MAX_STEPS: u32 = 2_000_000;
+
+/// Most steps while the problems of a value are collected: the validator keeps all of them before the first is known.
+const MAX_COLLECTING_STEPS: u32 = 2_000;
+
+/// Most steps while the first problem is found. It contains those of all alternatives.
+const MAX_FIRST_STEPS: u32 = 20_000;
 
 /// A schema that is ready to check values.
 #[derive(Debug)]
@@ -57,14 +62,14 @@ impl Schema {
         if !schema.is_object() && !schema.is_boolean() {
             return Err("it must be an object".to_owned());
         }
-        circles(schema)?;
+        check_references(schema)?;
         // Patterns of the linear kind.
         let patterns = match pattern_bytes {
             Some(limit) => PatternOptions::regex().size_limit(limit),
             None => PatternOptions::regex(),
         };
         let options = jsonschema::options().with_pattern_options(patterns);
-        let options = options.with_keyword(STEP, |_, _, _| Ok(Box::new(Step)));
+        let options = options.with_keyword(STEP, |_, value, _| Ok(Box::new(Step::read(value))));
         options.build(&counted(schema)).map(Self).map_err(|error| error.to_string())
     }
 
@@ -76,88 +81,24 @@ impl Schema {
             // The value itself may be large, or private.
             FieldError::new(pointer, "schema", error.masked().to_string())
         };
-        REMAINING.set(MAX_STEPS);
-        let checked = catch_unwind(AssertUnwindSafe(|| {
-            self.0.iter_errors(value).take(MAX_PROBLEMS).map(problem).collect()
-        }));
-        checked.unwrap_or_else(|why| {
-            if !why.is::<TooLong>() {
-                resume_unwind(why);
-            }
-            let message = "checking the value takes too long: the schema refers to itself too often";
-            vec![FieldError::new(base, "schema", message)]
-        })
-    }
-}
-
-/// The keyword that counts: each reference that is followed is a step.
-const STEP: &str = "x-callboard-step";
-
-thread_local! {
-    /// Steps that remain for the current check on this thread.
-    static REMAINING: Cell<u32> = const { Cell::new(0) };
-}
-
-/// The panic that ends a check with too many steps: the validator offers no other way to end it.
-struct TooLong;
-
-struct Step;
-
-impl Step {
-    fn count() {
-        match REMAINING.get().checked_sub(1) {
-            Some(remaining) => REMAINING.set(remaining),
-            None => resume_unwind(Box::new(TooLong)),
+        let whole = |message: &str| vec![FieldError::new(base, "schema", message)];
+        match within(Count::Schemas, MAX_STEPS, || self.0.is_valid(value)) {
+            Some(true) => return Vec::new(),
+            Some(false) => {}
+            None => return whole("checking the value takes too long: the schema refers to itself too often"),
         }
+        let all = || self.0.iter_errors(value).take(MAX_PROBLEMS).map(problem).collect();
+        let first = || self.0.validate(value).err().map(problem).into_iter().collect();
+        within(Count::Problems, MAX_COLLECTING_STEPS, all)
+            .or_else(|| within(Count::Problems, MAX_FIRST_STEPS, first))
+            .unwrap_or_else(|| whole("does not match the schema"))
     }
-}
-
-impl<'i> Keyword<'i> for Step {
-    fn validate(&self, _instance: &'i Value) -> Result<(), ValidationError<'i>> {
-        Self::count();
-        Ok(())
-    }
-
-    fn is_valid(&self, _instance: &'i Value) -> bool {
-        Self::count();
-        true
-    }
-}
-
-/// The same schema, with a step before each reference.
-fn counted(schema: &Value) -> Value {
-    let members = match schema {
-        Value::Array(items) => return Value::Array(items.iter().map(counted).collect()),
-        Value::Object(members) => members,
-        other => return other.clone(),
-    };
-    let mut counting: Map<String, Value> = members
-        .iter()
-        .map(|(keyword, value)| {
-            let value = match (keyword.as_str(), value) {
-                (keyword, value) if VALUES.contains(&keyword) => value.clone(),
-                (keyword, Value::Object(named)) if NAMED.contains(&keyword) => {
-                    named.iter().map(|(name, schema)| (name.clone(), counted(schema))).collect()
-                }
-                (_, value) => counted(value),
-            };
-            (keyword.clone(), value)
-        })
-        .collect();
-    let taken = REFERENCES.into_iter().filter(|keyword| members.get(*keyword).is_some_and(Value::is_string));
-    let references: Map<String, Value> = taken.filter_map(|keyword| counting.remove_entry(keyword)).collect();
-    if !references.is_empty() {
-        // At the end of the list: references may name its other entries by their numbers.
-        let all = counting.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(all) = all {
-            all.extend([json!({STEP: true}), Value::Object(references)]);
-        }
-    }
-    Value::Object(counting)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Map, json};
+
     use super::*;
 
     #[test]
@@ -187,10 +128,80 @@ mod tests {
                 value = json!({"c": value});
             }
             let problems = schema.problems(&value, "/inputs");
-            assert_eq!((problems.len(), problems[0].pointer.as_str()), (1, "/inputs"));
-            assert!(problems[0].message.contains("too long"), "{problems:?}");
+            assert_eq!(problems.len(), 1, "{problems:?}");
             assert!(!schema.problems(&json!({"c": 2}), "").is_empty(), "afterwards as before");
         }
+        // Each level of the schema.
+        for (how, leaf) in [("allOf", json!({"type": "number"})), ("anyOf", json!({"type": "string"}))] {
+            let problems =
+                Schema::read(&doubling(how, 60, &leaf)).unwrap().problems(&json!({"a": 1}), "/inputs");
+            assert_eq!((problems.len(), problems[0].pointer.as_str()), (1, "/inputs"));
+            assert!(problems[0].message.contains("too long"), "{problems:?}");
+        }
+    }
+
+    /// `levels` levels that each apply the next one twice, and then `leaf`.
+    fn doubling(keyword: &str, levels: usize, leaf: &Value) -> Value {
+        let level = |number: usize| {
+            let next = json!({"$ref": format!("#/$defs/{}", number + 1)});
+            (number.to_string(), Map::from_iter([(keyword.to_owned(), json!([next, next]))]).into())
+        };
+        let mut definitions: Map<String, Value> = (0..levels).map(level).collect();
+        definitions.insert(levels.to_string(), leaf.clone());
+        json!({"$defs": definitions, "properties": {"a": {"$ref": "#/$defs/0"}}})
+    }
+
+    #[test]
+    fn problems_are_collected_only_while_they_are_few() {
+        let bounds = Bounds { patterns: 2, pattern_bytes: 1 << 16 };
+        let text = json!({"type": "string"});
+        let names: Vec<String> = (0..1_500).map(|number| number.to_string()).collect();
+        for (leaf, value) in [
+            (json!({"allOf": vec![&text; 60]}), json!(1)),
+            (json!({"allOf": vec![false; 60]}), json!(1)),
+            (json!({"allOf": vec![json!({"items": false}); 60]}), json!(vec![1; 10_000])),
+            (json!({"additionalProperties": {"not": true}}), json!({"b": 1})),
+            (json!({"required": names}), json!({})),
+        ] {
+            let schema = doubling("allOf", 60, &leaf);
+            assert!(schema.to_string().len() < 16_000);
+            let schema = Schema::read_within(&schema, &bounds).unwrap();
+            let problems = schema.problems(&json!({"a": value}), "/inputs");
+            assert_eq!(problems.len(), 1, "{leaf}");
+            assert!(problems[0].pointer.starts_with("/inputs/a"), "{problems:?}");
+            assert!(steps::remaining() > 0);
+        }
+        // The first problem of alternatives contains the problems of each.
+        let schema = Schema::read(&doubling("anyOf", 14, &json!({"allOf": vec![text; 60]}))).unwrap();
+        let problems = schema.problems(&json!({"a": 1}), "/inputs");
+        assert_eq!(problems, [FieldError::new("/inputs", "schema", "does not match the schema")]);
+        // Few are collected as before, also below many that fit.
+        let schema = Schema::read(&json!({"items": {"required": ["a", "b"]}})).unwrap();
+        assert_eq!(schema.problems(&json!([{}, {}]), "").len(), 4);
+    }
+
+    #[test]
+    fn a_large_value_is_checked() {
+        let schema =
+            Schema::read(&json!({"items": {"$ref": "#/$defs/n"}, "$defs": {"n": {"type": "number"}}}));
+        let schema = schema.unwrap();
+        assert!(schema.problems(&json!(vec![1; 150_000]), "").is_empty());
+        let mut wrong = vec![json!(1); 150_000];
+        wrong[140_000] = json!("x");
+        let problems = schema.problems(&json!(wrong), "");
+        assert_eq!(problems.len(), 1);
+    }
+
+    #[test]
+    fn keywords_whose_members_are_not_schemas_count_nothing() {
+        let schema = json!({"dependentRequired": {"a": ["b"]}, "properties": {"dependentRequired": {"type": "string"}}});
+        let schema = Schema::read(&schema).unwrap();
+        assert!(schema.problems(&json!({"a": 1, "b": 2, "dependentRequired": "x"}), "").is_empty());
+        assert_eq!(schema.problems(&json!({"a": 1, "dependentRequired": 1}), "").len(), 2);
+        let old = json!({"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": ["b"]},
+            "$ref": "#/definitions/c", "definitions": {"c": {"type": "object"}}});
+        let schema = Schema::read(&old).unwrap();
+        assert_eq!(schema.problems(&json!([]), "").len(), 1);
     }
 
     #[test]
@@ -223,14 +234,7 @@ mod tests {
 
     #[test]
     fn a_chain_of_references_that_doubles_compiles_quickly() {
-        let level = |number: usize| {
-            let next = json!({"$ref": format!("#/$defs/{}", number + 1)});
-            (number.to_string(), json!({"allOf": [next, next]}))
-        };
-        let mut levels: Map<String, Value> = (0..40).map(level).collect();
-        levels.insert("40".to_owned(), json!({"type": "string"}));
-        let schema =
-            Schema::read(&json!({"$defs": levels, "properties": {"a": {"$ref": "#/$defs/0"}}})).unwrap();
+        let schema = Schema::read(&doubling("allOf", 40, &json!({"type": "string"}))).unwrap();
         assert!(schema.problems(&json!({}), "").is_empty());
         assert!(!schema.problems(&json!({"a": "x"}), "")[0].message.is_empty());
     }
@@ -272,6 +276,9 @@ mod tests {
             (json!({"$defs": {"a": true}}), "#/$defs/b"),
             (json!({"$defs": {"a": {"$anchor": "a"}}}), "#a"),
             (json!({"const": hidden}), "#/%63onst"),
+            (json!({"dependentRequired": {"pattern": ["a"]}}), "#/dependentRequired"),
+            (json!({"$defs": {"%3C": true}}), "#/$defs/%3C"),
+            (json!({"$defs": {"\u{fffd}": true}}), "#/$defs/%FF"),
         ] {
             let mut schema = place;
             schema["items"] = json!({"$ref": reference});
@@ -282,6 +289,8 @@ mod tests {
             (json!({"$defs": {"const": {"type": "string"}}}), "#/$defs/const"),
             (json!({"allOf": [true, {"type": "array"}]}), "#/allOf/1"),
             (json!({"$defs": {"a/b~c": {"type": "string"}}}), "#/$defs/a~1b~0c"),
+            (json!({"$defs": {"A<string>": {"type": "string"}}}), "#/$defs/A%3Cstring%3E"),
+            (json!({"$defs": {"%3C": {"type": "string"}}}), "#/$defs/%253C"),
             (
                 json!({"$id": "https://example.com/a", "$schema": "https://json-schema.org/draft/2020-12/schema"}),
                 "#",
@@ -331,6 +340,8 @@ mod tests {
             json!({"properties": {"a": {"$ref": "https://example.com/schema.json"}}}),
             json!({"$ref": "#"}),
             json!({"allOf": [{"$ref": "#"}]}),
+            json!({"$defs": {"a<b>": {"$ref": "#/$defs/a%3Cb%3E"}}}),
+            json!({"$defs": {"a": {"$ref": "#/$defs/%61"}}, "properties": {"x": {"$ref": "#/$defs/a"}}}),
             json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"anyOf": [{"$ref": "#/$defs/a"}]}},
                    "properties": {"x": {"$ref": "#/$defs/a"}}}),
             json!({"pattern": "(a+)+(?!b)"}),

@@ -1,7 +1,9 @@
 //! Walks through schemas before they are compiled.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 /// Keywords that refer to another schema.
@@ -12,7 +14,8 @@ const SAME_VALUE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "
 pub(crate) const NAMED: [&str; 6] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 /// Keywords whose values are not schemas.
-pub(crate) const VALUES: [&str; 4] = ["const", "enum", "default", "examples"];
+pub(crate) const VALUES: [&str; 6] =
+    ["const", "enum", "default", "examples", "dependentRequired", "$vocabulary"];
 
 /// Keywords that change what references and other keywords mean.
 const BASES: [&str; 2] = ["$id", "$schema"];
@@ -40,7 +43,8 @@ impl Bounds {
         each(schema, true, &mut |value, is_root| {
             if wrong.is_none() {
                 wrong = value.as_object().and_then(|members| {
-                    moved(members, is_root, is_old).or_else(|| misled(members, schema, &places))
+                    misplaced_base(members, is_root, is_old)
+                        .or_else(|| invalid_reference(members, schema, &places))
                 });
             }
         });
@@ -69,27 +73,38 @@ pub fn patterns(schema: &Value) -> usize {
 
 /// A keyword after which references and keywords mean something else than in the whole schema.
 /// Draft 4 has `id` for `$id`.
-fn moved(members: &Map<String, Value>, is_root: bool, is_old: bool) -> Option<String> {
+fn misplaced_base(members: &Map<String, Value>, is_root: bool, is_old: bool) -> Option<String> {
     let mut keywords = BASES.into_iter().chain(is_old.then_some("id"));
     let moving = keywords.find(|keyword| members.get(*keyword).is_some_and(Value::is_string))?;
     (!is_root).then(|| format!("'{moving}' is allowed only at the root"))
 }
 
 /// A reference that does not lead to a place that [`each`] visits.
-fn misled(members: &Map<String, Value>, root: &Value, places: &BTreeSet<*const Value>) -> Option<String> {
+fn invalid_reference(
+    members: &Map<String, Value>,
+    root: &Value,
+    places: &BTreeSet<*const Value>,
+) -> Option<String> {
     let references = REFERENCES.iter().filter_map(|keyword| members.get(*keyword)?.as_str());
     references.into_iter().find_map(|reference| {
         let Some(pointer) = reference.strip_prefix('#') else {
             return Some(format!("'{reference}' is not a local reference; begin it with '#'"));
         };
-        // Names and percent escapes would need the same reading as the validator's.
-        if !pointer.is_empty() && !pointer.starts_with('/') || pointer.contains('%') {
+        // Names would need the same reading as the validator's.
+        if !pointer.is_empty() && !pointer.starts_with('/') {
             return Some(format!("'{reference}' is not a JSON pointer; write '#/$defs/name'"));
         }
-        let target = root.pointer(pointer).map(std::ptr::from_ref);
+        let target = target(root, reference).map(|(_, target)| std::ptr::from_ref(target));
         let leads = target.is_some_and(|target| places.contains(&target));
         (!leads).then(|| format!("'{reference}' does not lead to a schema"))
     })
+}
+
+/// Where a local reference leads: the pointer without percent escapes, as the validator reads it, and the place.
+fn target<'a>(root: &'a Value, reference: &'a str) -> Option<(Cow<'a, str>, &'a Value)> {
+    let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
+    let target = root.pointer(&pointer)?;
+    Some((pointer, target))
 }
 
 /// Visits every place in a schema at which a schema can be, with whether it is the root.
@@ -114,16 +129,16 @@ fn each<'a>(schema: &'a Value, is_root: bool, visit: &mut impl FnMut(&'a Value, 
 
 /// Checks that no reference leads back to itself without going down into the value, and that not too many follow each other:
 /// checking a value would never end, or take too much stack.
-pub(crate) fn circles(schema: &Value) -> Result<(), String> {
-    Circles { root: schema, path: Vec::new(), clear: BTreeMap::new() }.every(schema)
+pub(crate) fn check_references(schema: &Value) -> Result<(), String> {
+    Circles { root: schema, path: Vec::new(), chain_lengths: BTreeMap::new() }.every(schema)
 }
 
 struct Circles<'a> {
     root: &'a Value,
-    /// References that are followed.
-    path: Vec<&'a str>,
-    /// References that lead to no circle, with the length of their longest chain.
-    clear: BTreeMap<&'a str, usize>,
+    /// Pointers that are followed.
+    path: Vec<Cow<'a, str>>,
+    /// Pointers that lead to no circle, with the length of their longest chain.
+    chain_lengths: BTreeMap<Cow<'a, str>, usize>,
 }
 
 impl<'a> Circles<'a> {
@@ -159,14 +174,13 @@ impl<'a> Circles<'a> {
     }
 
     fn reference(&mut self, reference: &'a str) -> Result<usize, String> {
-        let Some(pointer) = reference.strip_prefix('#') else { return Ok(0) };
-        if self.path.contains(&reference) {
+        let Some((pointer, target)) = target(self.root, reference) else { return Ok(0) };
+        if self.path.contains(&pointer) {
             return Err(format!("'{reference}' leads to itself"));
         }
-        let mut length = self.clear.get(reference).copied().unwrap_or_default();
+        let mut length = self.chain_lengths.get(&pointer).copied().unwrap_or_default();
         if length == 0 {
-            let Some(target) = self.root.pointer(pointer) else { return Ok(0) };
-            self.path.push(reference);
+            self.path.push(pointer.clone());
             // The path is bounded before the target is visited: the visit takes stack, too.
             length = if self.path.len() > MAX_CHAIN { MAX_CHAIN + 1 } else { 1 + self.same_value(target)? };
             self.path.pop();
@@ -174,7 +188,7 @@ impl<'a> Circles<'a> {
         if self.path.len() + length > MAX_CHAIN {
             return Err(format!("'{reference}' is in a chain of more than {MAX_CHAIN} references"));
         }
-        self.clear.insert(reference, length);
+        self.chain_lengths.insert(pointer, length);
         Ok(length)
     }
 }

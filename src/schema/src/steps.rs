@@ -1,0 +1,170 @@
+//! Steps of a check: how much is done for one value.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use jsonschema::{Keyword, ValidationError};
+use serde_json::{Map, Value, json};
+
+use crate::walk::{NAMED, REFERENCES, VALUES};
+
+/// The keyword that counts. Its value has the numbers of a [`Step`].
+pub(crate) const STEP: &str = "x-callboard-step";
+
+/// Steps of a reference; another schema is one step.
+const REFERENCE_STEPS: u32 = 10;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// Schemas that are applied.
+    Schemas,
+    /// Problems that there can be: their places and texts are kept in memory until all are known.
+    Problems,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Budget {
+    count: Count,
+    remaining: u32,
+}
+
+thread_local! {
+    /// What remains for the current check on this thread.
+    static BUDGET: Cell<Budget> = const { Cell::new(Budget { count: Count::Schemas, remaining: 0 }) };
+}
+
+/// The panic that ends a check with too many steps: the validator offers no other way to end it.
+struct TooLong;
+
+/// The result of a check, unless it takes more steps.
+pub(crate) fn within<T>(count: Count, steps: u32, check: impl FnOnce() -> T) -> Option<T> {
+    BUDGET.set(Budget { count, remaining: steps });
+    match catch_unwind(AssertUnwindSafe(check)) {
+        Ok(checked) => Some(checked),
+        Err(why) if why.is::<TooLong>() => None,
+        Err(why) => resume_unwind(why),
+    }
+}
+
+/// What a schema costs each time it is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    schemas: u32,
+    /// Problems that it can have by itself.
+    problems: u32,
+    /// More of them for each child of the value.
+    child_problems: u32,
+}
+
+impl Step {
+    /// Reads what [`counted`] has written.
+    pub(crate) fn read(value: &Value) -> Self {
+        let number = |index| {
+            let number = value.get(index).and_then(Value::as_u64).unwrap_or_default();
+            u32::try_from(number).unwrap_or(u32::MAX)
+        };
+        Self { schemas: number(0), problems: number(1), child_problems: number(2) }
+    }
+
+    fn count(self, value: &Value) {
+        let Budget { count, remaining } = BUDGET.get();
+        let steps = match count {
+            Count::Schemas => self.schemas,
+            Count::Problems => {
+                let children = match value {
+                    Value::Array(items) => items.len(),
+                    Value::Object(members) => members.len(),
+                    _ => 0,
+                };
+                let children = u32::try_from(children).unwrap_or(u32::MAX);
+                self.problems.saturating_add(self.child_problems.saturating_mul(children))
+            }
+        };
+        match remaining.checked_sub(steps) {
+            Some(remaining) => BUDGET.set(Budget { count, remaining }),
+            None => resume_unwind(Box::new(TooLong)),
+        }
+    }
+}
+
+impl<'i> Keyword<'i> for Step {
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        self.count(instance);
+        Ok(())
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        self.count(instance);
+        true
+    }
+}
+
+/// The same schema, with a step in each schema that is an object.
+pub(crate) fn counted(schema: &Value) -> Value {
+    let members = match schema {
+        Value::Array(items) => return Value::Array(items.iter().map(counted).collect()),
+        Value::Object(members) => members,
+        other => return other.clone(),
+    };
+    let mut counting: Map<String, Value> = members
+        .iter()
+        .map(|(keyword, value)| {
+            let value = match (keyword.as_str(), value) {
+                (keyword, value) if VALUES.contains(&keyword) => value.clone(),
+                (keyword, Value::Object(named)) if NAMED.contains(&keyword) => {
+                    named.iter().map(|(name, schema)| (name.clone(), counted(schema))).collect()
+                }
+                (_, value) => counted(value),
+            };
+            (keyword.clone(), value)
+        })
+        .collect();
+    let taken = REFERENCES.into_iter().filter(|keyword| members.get(*keyword).is_some_and(Value::is_string));
+    let references: Map<String, Value> = taken.filter_map(|keyword| counting.remove_entry(keyword)).collect();
+    let (problems, child_problems) = problems(members);
+    if references.is_empty() {
+        counting.insert(STEP.to_owned(), json!([1, problems, child_problems]));
+    } else {
+        // Before the reference, which is not followed then: a keyword that fails hides those after it. At the end of the list:
+        // references may name its other entries by their numbers.
+        let all = counting.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(all) = all {
+            let step = json!({STEP: [REFERENCE_STEPS, problems, child_problems]});
+            all.extend([step, Value::Object(references)]);
+        }
+    }
+    Value::Object(counting)
+}
+
+/// How many problems a schema can have besides those of the schemas in it that count by themselves; and for each child of a
+/// value. Names are needed members, and a schema `false` has a problem each time it is applied.
+fn problems(members: &Map<String, Value>) -> (usize, usize) {
+    let (mut own, mut by_child) = (1_usize, 0_usize);
+    for (keyword, value) in members {
+        let falses = match value {
+            Value::Array(entries) => {
+                own += entries.iter().filter(|entry| keyword == "required" && entry.is_string()).count();
+                entries.iter().filter(|entry| **entry == false).count()
+            }
+            Value::Object(named) if keyword == "dependentRequired" || keyword == "dependencies" => {
+                own += named.values().filter_map(Value::as_array).map(Vec::len).sum::<usize>();
+                named.values().filter(|entry| **entry == false).count()
+            }
+            Value::Object(named) if NAMED.contains(&keyword.as_str()) => {
+                named.values().filter(|entry| **entry == false).count()
+            }
+            Value::Bool(false) if matches!(keyword.as_str(), "items" | "additionalItems") => 1,
+            _ => 0,
+        };
+        own += falses;
+        by_child += falses;
+    }
+    (own, by_child)
+}
+
+/// The steps that remained when the last check on this thread ended.
+#[cfg(test)]
+pub(crate) fn remaining() -> u32 {
+    BUDGET.get().remaining
+}
