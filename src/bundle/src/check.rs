@@ -17,7 +17,7 @@ use crate::kinds::{extension, media_type};
 use crate::limits::Limits;
 use crate::markup::Notes;
 use crate::names::{MANIFEST, Names};
-use crate::policy::{Document, MAX_BYTES, fits, policy};
+use crate::policy::{Document, MAX_BYTES, policy, sent_bytes};
 
 /// How long a check may take by default.
 pub const TIME: Duration = Duration::from_secs(10);
@@ -106,17 +106,26 @@ impl<R: Read + Seek> Stages<'_, R> {
         let wasm = wasm.count() > 0;
         let frame_ancestors = manifest.as_ref().map(|manifest| manifest.frame_ancestors.as_slice());
         let frame_ancestors = frame_ancestors.unwrap_or_default();
+        let mut longest = 0;
         for file in &mut files {
-            if let Some(hashes) = hashes.remove(&file.path) {
-                let policy = policy(&Document { hashes: &hashes, frame_ancestors, wasm });
-                if !fits(&policy) {
-                    let detail =
-                        format!("The policy has {} bytes; at most {MAX_BYTES} are allowed.", policy.len());
-                    findings.file(Code::CspTooLarge, file.path.as_bytes(), detail);
-                }
-                file.policy = Some(policy);
-                file.script_hashes = hashes;
+            let Some(hashes) = hashes.remove(&file.path) else { continue };
+            let document = Document { hashes: &hashes, frame_ancestors, wasm };
+            let own = sent_bytes(&policy(&Document { frame_ancestors: &[], ..document }));
+            if own > MAX_BYTES {
+                let detail = format!("The policy has {own} bytes; at most {MAX_BYTES} are allowed.");
+                findings.file(Code::CspTooLarge, file.path.as_bytes(), detail);
             }
+            let policy = policy(&document);
+            longest = longest.max(sent_bytes(&policy));
+            file.policy = Some(policy);
+            file.script_hashes = hashes;
+        }
+        // One reason for all documents.
+        if longest > MAX_BYTES && findings.is_empty() {
+            let detail = format!(
+                "`/csp/frame_ancestors` brings a policy to {longest} bytes; at most {MAX_BYTES} are allowed."
+            );
+            findings.line(Code::CspTooLarge, MANIFEST, None, detail);
         }
         if !findings.is_empty() {
             return Ok(Err(findings));

@@ -31,4 +31,4 @@ pub use kinds::{OTHER, media_type};
 pub use limits::Limits;
 pub use manifest::Manifest;
 pub use names::MANIFEST;
-pub use policy::{Document, FILE_POLICY, policy};
+pub use policy::{Document, FILE_POLICY, OVER_HTTPS, policy};

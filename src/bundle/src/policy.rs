@@ -5,13 +5,15 @@ use std::fmt::Write as _;
 /// The policy of everything that is not HTML.
 pub const FILE_POLICY: &str = "default-src 'none'; sandbox; worker-src 'none'; frame-ancestors 'none'";
 
+/// What is appended to the policy of an HTML document over HTTPS.
+pub const OVER_HTTPS: &str = "; upgrade-insecure-requests";
+
 /// Most bytes of a policy with what belongs to it over HTTPS: proxies refuse longer headers.
 pub(crate) const MAX_BYTES: usize = 8 * 1024;
-const OVER_HTTPS: &str = "; upgrade-insecure-requests";
 
-/// Whether a policy fits into a header.
-pub(crate) fn fits(policy: &str) -> bool {
-    policy.len() + OVER_HTTPS.len() <= MAX_BYTES
+/// The bytes of a policy with what belongs to it over HTTPS.
+pub(crate) fn sent_bytes(policy: &str) -> usize {
+    policy.len() + OVER_HTTPS.len()
 }
 
 /// What the policy of an HTML document depends on.
@@ -25,7 +27,7 @@ pub struct Document<'a> {
     pub wasm: bool,
 }
 
-/// The policy of an HTML document, without `upgrade-insecure-requests`, which belongs to it over HTTPS.
+/// The policy of an HTML document, without [`OVER_HTTPS`].
 #[must_use]
 pub fn policy(document: &Document<'_>) -> String {
     let mut policy = "default-src 'none'; script-src 'self'".to_owned();

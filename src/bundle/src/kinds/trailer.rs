@@ -65,7 +65,7 @@ impl Tail {
         self.is_directory(end - size) || offset < end && self.is_directory(offset)
     }
 
-    /// Whether a directory can begin there; what has passed cannot be ruled out.
+    /// Whether a directory can begin there. Bytes that were dropped may have been a directory.
     fn is_directory(&self, position: u64) -> bool {
         match position.checked_sub(self.before) {
             None => true,

@@ -22,6 +22,8 @@ pub(crate) const MAX_BYTES: u64 = 256 * 1024;
 const MAX_BINDINGS: usize = 100;
 const MAX_COLLECTIONS: usize = 32;
 const NAME_CHARS: usize = 64;
+/// Most bytes of a wrong name below which findings are looked for: each of them has the name in its pointer.
+const POINTER_NAME_BYTES: usize = 4 * NAME_CHARS;
 const MAX_ANCESTORS: usize = 10;
 
 /// A manifest that follows its rules.
@@ -148,7 +150,8 @@ fn named<T>(
             break;
         }
         let place = below(pointer, name);
-        if !check_name(name, &place, reader) {
+        check_name(name, &place, reader);
+        if name.len() > POINTER_NAME_BYTES {
             continue;
         }
         if let Some(value) = read(value, &place, reader) {
@@ -159,13 +162,11 @@ fn named<T>(
 }
 
 /// Notes what cannot be the name of a binding or a collection.
-fn check_name(name: &str, pointer: &str, reader: &mut Reader<'_>) -> bool {
-    let is_name = is_name(name);
-    if !is_name {
+fn check_name(name: &str, pointer: &str, reader: &mut Reader<'_>) {
+    if !is_name(name) {
         let detail = "must have a name of 1 to 64 lowercase letters, digits, hyphens and underscores.";
         reader.invalid(pointer, detail);
     }
-    is_name
 }
 
 fn is_name(name: &str) -> bool {

@@ -43,9 +43,11 @@ pub(super) fn find<'a>(
         if number > 0 && sorted.get(number - 1) == Some(folder) {
             findings.file(Code::PathCollision, folder.as_bytes(), "The folder is in the archive twice.");
         }
-        inner.push((keys.next(folder, |_, _| {}), folder));
+        let key = keys.next(folder, |parent, key| inner.push((key, parent)));
+        inner.push((key, folder));
     }
     for (key, folder) in inner {
+        deadline.check()?;
         // A folder must not have the key of a file.
         if let Some(file) = by_key.get(&key) {
             let detail = format!("Another path has the folder `{}`.", printable(folder.as_bytes()));

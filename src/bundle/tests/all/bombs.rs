@@ -1,6 +1,7 @@
 //! Archives that inflate to much: memory stays bounded, nothing is written, and the deadline holds.
 
-use std::io::{Cursor, Seek as _, SeekFrom, Write as _};
+use std::fs::File;
+use std::io::{Cursor, SeekFrom, Write as _};
 use std::process::Command;
 use std::time::Duration;
 
@@ -34,8 +35,8 @@ fn reset_peak() {
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
 }
 
-/// Set in the process that measures.
-const ALONE: &str = "CALLBOARD_TEST_MEASURES";
+/// The archive, in the process that measures: one that has built it would have free memory, which hides what a check needs.
+const MEASURING_PROCESS: &str = "CALLBOARD_TEST_MEASURES";
 
 /// Checks an archive in a file, in a process that does nothing else; the check is refused with `code` and takes less than
 /// `most` bytes of memory. `test` is the name of the test.
@@ -44,16 +45,18 @@ fn costs(test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Ve
 }
 
 fn costs_by(clock: &dyn Clock, test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Vec<u8>) {
-    if std::env::var_os(ALONE).is_none() {
+    let Some(archive) = std::env::var_os(MEASURING_PROCESS) else {
+        let mut archive = tempfile::NamedTempFile::new().unwrap();
+        archive.write_all(&bytes()).unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let output = command.args(["--exact", "--nocapture", test]).env(ALONE, "1").output().unwrap();
+        command.args(["--exact", "--nocapture", test]).env(MEASURING_PROCESS, archive.path());
+        let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
+        println!("{}", text.lines().find(|line| line.ends_with(" KiB")).unwrap_or_default());
         return;
-    }
-    let mut file = tempfile::tempfile().unwrap();
-    file.write_all(&bytes()).unwrap();
-    file.seek(SeekFrom::Start(0)).unwrap();
+    };
+    let mut file = File::open(archive).unwrap();
     reset_peak();
     let before = peak();
     let verdict = bundle::check(&mut file, &Limits::HIGHEST, clock, bundle::TIME).unwrap();
@@ -62,12 +65,13 @@ fn costs_by(clock: &dyn Clock, test: &str, most: usize, code: Option<Code>, byte
         Verdict::Accepted(_) => None,
         Verdict::Refused(findings) => Some(findings[0].code),
     };
+    println!("{test}: {} KiB", memory / 1024);
     assert_eq!(found, code);
     assert!(memory < most, "{memory} bytes");
 }
 
 /// The limit of a service.
-const MOST: usize = 128 * MIB;
+const SERVICE_MEMORY_LIMIT: usize = 128 * MIB;
 
 /// 2 GiB of zeros in a file that says another size.
 fn lying(size: u32) -> Vec<u8> {
@@ -90,8 +94,8 @@ fn a_file_of_2_gib_that_says_10_bytes_takes_little_memory() {
 
 #[test]
 fn many_files_of_25_mib_take_little_memory() {
-    let part = zeros(25);
     let parts = || {
+        let part = zeros(25);
         (0..60).fold(Zip::app(), |zip, number| {
             let item = Item::stored(format!("{number}.bin").as_bytes(), b"").packed(8, part.clone());
             zip.item(item.both(|header| {
@@ -112,7 +116,7 @@ fn many_files_with_long_names_take_little_memory() {
         })
     };
     let test = "bombs::many_files_with_long_names_take_little_memory";
-    costs(test, MOST, Some(Code::TooManyFiles), || many().bytes());
+    costs(test, SERVICE_MEMORY_LIMIT, Some(Code::TooManyFiles), || many().bytes());
 }
 
 #[test]
@@ -125,7 +129,7 @@ fn names_that_grow_when_they_are_folded_take_little_memory() {
         })
     };
     let test = "bombs::names_that_grow_when_they_are_folded_take_little_memory";
-    costs(test, 12 * MIB, None, || many().bytes());
+    costs(test, 20 * MIB, None, || many().bytes());
 }
 
 #[test]
@@ -138,7 +142,7 @@ fn names_of_very_many_folders_take_little_memory() {
         })
     };
     let test = "bombs::names_of_very_many_folders_take_little_memory";
-    costs(test, MOST, Some(Code::PathTooDeep), || many().bytes());
+    costs(test, SERVICE_MEMORY_LIMIT, Some(Code::PathTooDeep), || many().bytes());
 }
 
 /// Checks a page of 5 MiB that repeats a part. Time does not pass, so that the whole page is read.

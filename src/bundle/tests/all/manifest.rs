@@ -248,7 +248,7 @@ fn a_manifest_is_read_within_the_deadline_of_the_check() {
 }
 
 #[test]
-fn a_manifest_of_very_many_findings_is_read_once() {
+fn a_manifest_of_very_many_findings_has_the_first_ones() {
     // 20,000 unknown members, and a name that each pointer would repeat.
     let members: String = (0..20_000).map(|number| format!("\"{number}\":\n0,")).collect();
     let findings = refused(&with(format!("{{{members}\"schema_version\": 1, \"bindings\": {{}}}}")));
@@ -257,6 +257,20 @@ fn a_manifest_of_very_many_findings_is_read_once() {
     let name = "n".repeat(100_000);
     let long = format!("{{\"schema_version\": 1, \"bindings\": {{\"{name}\": {{{members}\"a\": 1}}}}}}");
     assert_eq!(refused(&with(long)).len(), 1);
+}
+
+#[test]
+fn a_wrong_name_does_not_hide_what_is_wrong_below_it() {
+    let text = r#"{"schema_version": 1, "bindings": {"No Name": {"workflow": "a", "version": 0, "access_mode": "all"}}}"#;
+    let details: Vec<_> = refused(&with(text)).into_iter().map(|one| one.detail).collect();
+    assert_eq!(
+        details,
+        [
+            "`/bindings/No Name/access_mode` must be one of anonymous, authenticated.",
+            "`/bindings/No Name/version` must be an integer from 1 to 2147483647.",
+            "`/bindings/No Name` must have a name of 1 to 64 lowercase letters, digits, hyphens and underscores.",
+        ]
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use bundle::Code;
 
 use crate::build::{Item, Zip, accepted, extra, refused};
+use crate::documents::ticking_for;
 use crate::hostile::{Row, all_are_refused, row};
 
 fn named(name: impl AsRef<[u8]>) -> Vec<u8> {
@@ -178,6 +179,11 @@ fn collisions() -> Vec<Row> {
     rows.push(row("a folder twice", Code::PathCollision, twice));
     let index = Zip::app().item(folder(b"index.html/")).bytes();
     rows.push(row("a folder and a file", Code::PathCollision, index));
+    for (what, name) in [("index.html", "index.html/x/"), ("INDEX.html", "INDEX.html/x/y/"), ("a", "a/b/")] {
+        let zip = if what == "a" { Zip::app().file("a", "x") } else { Zip::app() };
+        let below = zip.item(folder(name.as_bytes())).bytes();
+        rows.push(row(format!("a folder below the file {what:?}"), Code::PathCollision, below));
+    }
     rows
 }
 
@@ -336,6 +342,20 @@ fn the_index_in_a_folder_has_a_hint() {
 fn paths_in_findings_cannot_drive_a_terminal() {
     let findings = refused(&named("a\u{1b}[2J\u{202e}.js"));
     assert_eq!(findings[0].path.as_deref(), Some("a\\u{1b}[2J\\u{202e}.js"));
+}
+
+#[test]
+fn folders_are_compared_within_the_deadline() {
+    // The first time, in looks at the clock, that is enough.
+    let looks = |name: &str| {
+        let zip = Zip::app().file(name, "x").bytes();
+        let is_enough = |looks: &u32| {
+            let time = std::time::Duration::from_millis(50) * *looks;
+            !matches!(ticking_for(&zip, time), Err(bundle::CheckError::Overdue))
+        };
+        (1..1_000).find(is_enough).unwrap()
+    };
+    assert_eq!(looks(&format!("{}x.js", "a/".repeat(30))) - looks("x.js"), 30);
 }
 
 #[test]

@@ -130,9 +130,10 @@ fn a_policy_above_8_kib_is_refused() {
             r#"{{"schema_version": 1, "bindings": {{}}, "csp": {{"frame_ancestors": [{}]}}}}"#,
             origins.join(",")
         );
-        Zip::default().file("index.html", &page).file("service.app.json", manifest).bytes()
+        let zip = Zip::default().file("index.html", &page).file("other.html", &page);
+        zip.file("service.app.json", manifest).bytes()
     };
-    let secure = "; upgrade-insecure-requests".len();
+    let secure = bundle::OVER_HTTPS.len();
     let policy = accepted(&with("a")).files.remove(0).policy.unwrap();
     // A host of labels.
     let host =
@@ -141,5 +142,8 @@ fn a_policy_above_8_kib_is_refused() {
     assert_eq!(accepted(&with(&host(1 + room))).files[0].policy.as_ref().unwrap().len() + secure, 8 * 1024);
     let findings = refused(&with(&host(2 + room)));
     assert_eq!((findings.len(), findings[0].code), (1, Code::CspTooLarge));
-    assert_eq!(findings[0].path.as_deref(), Some("index.html"));
+    // Once, and where it can be changed.
+    assert_eq!(findings[0].path.as_deref(), Some("service.app.json"));
+    let detail = "`/csp/frame_ancestors` brings a policy to 8193 bytes; at most 8192 are allowed.";
+    assert_eq!(findings[0].detail, detail);
 }
