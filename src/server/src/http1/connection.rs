@@ -7,24 +7,29 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::framing::Framing;
-use super::peer::{Sent, acknowledgements, now};
+use super::peer::{Sent, acknowledged_bytes, acknowledgements, now};
 use super::socket::Socket;
 
-/// What no part of a request may hold, so that the parser answers 400 and closes.
+/// A byte that is invalid everywhere in a request, so that the parser answers 400 and closes.
 const REFUSED: u8 = 0;
 
 /// How long a client may read nothing of what is sent to it.
 const WRITE_STALL_LIMIT: Duration = Duration::from_secs(60);
+
+/// How often the kernel is asked what a client has read that takes no more.
+const STALL_CHECK_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) struct Connection {
     stream: Socket,
     framing: Framing,
     refused: bool,
     writing: Stall,
-    /// TLS keeps written bytes until they are flushed.
+    /// TLS keeps written bytes until they are flushed. A flush ends when none is left, which need not happen while the client
+    /// reads.
     flushing: Stall,
     sent: Sent,
 }
@@ -62,29 +67,64 @@ impl Connection {
         if written.is_ready() {
             self.sent.more(now());
         }
-        self.writing.limit(context, written)
+        self.writing.limit(context, written, self.stream.tcp())
     }
 }
 
-/// The timer that runs while the socket accepts no bytes.
+/// Whether the client reads while the socket, or TLS above it, has bytes that it does not take.
 #[derive(Default)]
 struct Stall {
-    timer: Option<Pin<Box<Sleep>>>,
+    waiting: Option<Waiting>,
 }
 
-impl Stall {
-    /// The outcome, unless it has been pending for too long.
+struct Waiting {
+    timer: Pin<Box<Sleep>>,
+    /// Bytes that the client had acknowledged at the last check: it acknowledges more only if it reads.
+    acknowledged: Option<u64>,
+    /// When that number was found first.
+    since: Instant,
+}
+
+impl Waiting {
     #[expect(
         clippy::disallowed_methods,
         reason = "a client reads in real time, whatever clock the service has"
     )]
-    fn limit<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn begin(stream: &TcpStream) -> Self {
+        let since = now();
+        let timer = Box::pin(sleep_until(since + STALL_CHECK_EVERY));
+        Self { timer, acknowledged: acknowledged_bytes(stream), since }
+    }
+
+    /// Ready as soon as the client has read nothing for too long.
+    fn poll_end(&mut self, context: &mut Context<'_>, stream: &TcpStream) -> Poll<()> {
+        loop {
+            ready!(self.timer.as_mut().poll(context));
+            let (time, acknowledged) = (now(), acknowledged_bytes(stream));
+            if self.acknowledged != acknowledged {
+                self.acknowledged = acknowledged;
+                self.since = time;
+            } else if time.duration_since(self.since) >= WRITE_STALL_LIMIT {
+                return Poll::Ready(());
+            }
+            self.timer.as_mut().reset(time + STALL_CHECK_EVERY);
+        }
+    }
+}
+
+impl Stall {
+    /// The outcome, unless it is pending and the client has read nothing for too long.
+    fn limit<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<T>>,
+        stream: &TcpStream,
+    ) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.timer = None;
+            self.waiting = None;
             return outcome;
         }
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(WRITE_STALL_LIMIT)));
-        ready!(timer.as_mut().poll(context));
+        ready!(self.waiting.get_or_insert_with(|| Waiting::begin(stream)).poll_end(context, stream));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -137,14 +177,16 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.is_there()?;
-        let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.flushing.limit(context, flushed)
+        let this = &mut *self;
+        this.is_there()?;
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        this.flushing.limit(context, flushed, this.stream.tcp())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.flushing.limit(context, shut)
+        let this = &mut *self;
+        let shut = Pin::new(&mut this.stream).poll_shutdown(context);
+        this.flushing.limit(context, shut, this.stream.tcp())
     }
 }
 
@@ -153,7 +195,7 @@ mod tests {
     use std::sync::Arc;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::{TcpListener, TcpStream};
+    use tokio::net::TcpListener;
 
     use crate::tls::Tls;
 
@@ -234,6 +276,48 @@ mod tests {
         tokio::time::pause();
         assert_eq!(connection.flush().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(connection.shutdown().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    /// Writes for ever what the connection takes, and flushes the rest. Returns why that ended.
+    async fn write_for_ever(connection: &mut Connection) -> io::Error {
+        let bytes = vec![0; 64 << 10];
+        let ended = std::future::poll_fn(|context| {
+            let mut connection = Pin::new(&mut *connection);
+            loop {
+                match connection.as_mut().poll_write(context, &bytes) {
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Ready(Err(error)) => return Poll::Ready(error),
+                    Poll::Pending => break,
+                }
+            }
+            connection.as_mut().poll_flush(context).map(|flushed| flushed.unwrap_err())
+        });
+        ended.await
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "the time of connections, which is paused")]
+    async fn a_client_that_reads_slowly_over_tls_is_served_until_it_stops() {
+        let (mut connection, mut client) = tls_pair().await;
+        tokio::time::pause();
+        let began = now();
+        let reading = async {
+            let mut piece = vec![0; 1 << 20];
+            while now().duration_since(began) < 10 * WRITE_STALL_LIMIT {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                client.read_exact(&mut piece).await.unwrap();
+            }
+            std::future::pending::<()>().await;
+            drop(client);
+        };
+        let ended = tokio::select! {
+            error = write_for_ever(&mut connection) => error,
+            () = reading => unreachable!(),
+        };
+        assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+        let passed = now().duration_since(began);
+        assert!((11 * WRITE_STALL_LIMIT..12 * WRITE_STALL_LIMIT).contains(&passed), "{passed:?}");
     }
 
     #[tokio::test(start_paused = true)]

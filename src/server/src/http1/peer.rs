@@ -75,12 +75,14 @@ mod kernel {
 
     use super::Acknowledgements;
 
-    /// Words of `struct tcp_info` up to the time of the last acknowledgement; its layout is part of the kernel's interface.
-    type Info = [u32; 15];
+    /// Words of `struct tcp_info` up to the number of acknowledged bytes; its layout is part of the kernel's interface.
+    type Info = [u32; 32];
     /// Sent segments that are not acknowledged.
     const UNACKNOWLEDGED: usize = 6;
     /// Milliseconds since the last acknowledgement.
     const LAST_ACKNOWLEDGEMENT: usize = 14;
+    /// Bytes that were acknowledged, in two words.
+    const ACKNOWLEDGED_BYTES: usize = 30;
 
     sockopt_impl!(TcpInfo, GetOnly, libc::IPPROTO_TCP, libc::TCP_INFO, Info);
 
@@ -89,14 +91,27 @@ mod kernel {
         let ago = Duration::from_millis(info.get(LAST_ACKNOWLEDGEMENT).copied()?.into());
         Some(Acknowledgements { pending: *info.get(UNACKNOWLEDGED)? > 0, last: now.checked_sub(ago)? })
     }
+
+    pub(in super::super) fn acknowledged_bytes(stream: &TcpStream) -> Option<u64> {
+        let info = getsockopt(stream, TcpInfo).ok()?;
+        let [first, second] = info.get(ACKNOWLEDGED_BYTES..)?.first_chunk()?.map(u32::to_ne_bytes);
+        let [a, b, c, d] = first;
+        let [e, f, g, h] = second;
+        Some(u64::from_ne_bytes([a, b, c, d, e, f, g, h]))
+    }
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use kernel::acknowledgements;
+pub(super) use kernel::{acknowledged_bytes, acknowledgements};
 
 /// Other systems end the connection by their own rules.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn acknowledgements(_stream: &tokio::net::TcpStream, _now: Instant) -> Option<Acknowledgements> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn acknowledged_bytes(_stream: &tokio::net::TcpStream) -> Option<u64> {
     None
 }
 

@@ -88,8 +88,8 @@ impl Tls {
 }
 
 impl Current {
-    /// Loads the files if one has changed, or could not be used before: a mode may have been mended, which changes no time. Files that cannot
-    /// be used leave the certificate as it is.
+    /// Loads the files if one has changed, or if the last attempt failed: a repaired file mode changes no modification time.
+    /// Files that cannot be used leave the certificate as it is.
     fn reload(&self) {
         let changed = changed(&self.files);
         {
