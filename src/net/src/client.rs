@@ -51,6 +51,15 @@ impl Client {
         Ok(Self { parts: Arc::new(Parts { face, clock }) })
     }
 
+    /// For a service of the operator at this address: names are not resolved. A port in the address of a request counts.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn operator_at(address: SocketAddr, clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
+        let face = Face::Operator { http: Pool::new()?.pinned("", vec![address])? };
+        Ok(Self { parts: Arc::new(Parts { face, clock }) })
+    }
+
     /// The addresses of a place that may be called, for what is not HTTP; the caller must connect to no others.
     ///
     /// # Errors

@@ -105,6 +105,15 @@ async fn the_operators_face_judges_no_address_and_follows_nothing() {
 }
 
 #[tokio::test]
+async fn the_operators_face_at_an_address_resolves_no_name() {
+    let server = Server::saying(ok("here")).await;
+    let client = Client::operator_at(server.at, Arc::new(SystemClock::new())).unwrap();
+    let answer = get(&client, &server.url("nowhere.invalid"), &Limits::default()).await.unwrap();
+    assert_eq!(answer.status().as_u16(), 200);
+    assert!(server.seen.lock()[0].contains("host: nowhere.invalid:"), "{:?}", server.seen.lock());
+}
+
+#[tokio::test]
 async fn connection_headers_are_ours() {
     let server = Server::saying(ok("server")).await;
     let client = client_of(&server);

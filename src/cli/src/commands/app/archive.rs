@@ -9,7 +9,10 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
 /// Bytes of the files of a folder. No service accepts more, and the archive needs as much disk at most.
-const LARGEST: u64 = Limits::HIGHEST.expanded;
+const MAX_FOLDER_BYTES: u64 = Limits::HIGHEST.expanded;
+
+/// Files of a folder. No service accepts more.
+const MAX_FILES: usize = Limits::HIGHEST.files;
 
 /// Opens a bundle for reading.
 pub(super) fn open(path: &Path) -> io::Result<File> {
@@ -20,8 +23,8 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     let mut paths = Vec::new();
     collect(path, &mut paths)?;
     let sizes = paths.iter().map(|file| Ok(file.metadata()?.len()));
-    if sizes.sum::<io::Result<u64>>()? > LARGEST {
-        let message = format!("its files have more than {LARGEST} bytes");
+    if sizes.sum::<io::Result<u64>>()? > MAX_FOLDER_BYTES {
+        let message = format!("its files have more than {MAX_FOLDER_BYTES} bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     let mut named =
@@ -49,6 +52,10 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         if kind.is_dir() {
             collect(&path, files)?;
         } else if kind.is_file() {
+            if files.len() == MAX_FILES {
+                let message = format!("it has more than {MAX_FILES} files");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
             files.push(path);
         } else {
             let message = format!("{} is neither a file nor a folder", path.display());
@@ -79,6 +86,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_folder_of_too_many_files_is_not_walked_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..=MAX_FILES {
+            File::create(folder.path().join(number.to_string())).unwrap();
+        }
+        let mut files = Vec::new();
+        let error = collect(folder.path(), &mut files).unwrap_err();
+        assert_eq!((error.to_string().as_str(), files.len()), ("it has more than 20000 files", MAX_FILES));
+        std::fs::remove_file(folder.path().join("0")).unwrap();
+        files.clear();
+        collect(folder.path(), &mut files).unwrap();
+        assert_eq!(files.len(), MAX_FILES);
+    }
+
+    #[test]
     fn a_folder_is_always_the_same_archive_and_is_accepted() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("assets")).unwrap();
@@ -106,7 +128,7 @@ mod tests {
         std::os::unix::fs::symlink(index, &link).unwrap();
         assert_eq!(open(folder.path()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         std::fs::remove_file(&link).unwrap();
-        File::create(link).unwrap().set_len(LARGEST + 1).unwrap();
+        File::create(link).unwrap().set_len(MAX_FOLDER_BYTES + 1).unwrap();
         assert_eq!(open(folder.path()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -105,7 +105,7 @@ pub(crate) fn run(exit: bool, practice: bool) -> Result<(), Failure> {
 /// Everything embedded, apart from what a `serve` on this machine uses.
 fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config, Failure> {
     config.database.dsn = None;
-    // The demo asks itself under the address that it listens on, for which a certificate need not be.
+    // The demo calls itself at its listen address, which the certificate may not cover.
     config.http.tls = None;
     if source.get("SERVICE_DATA_DIR").is_none() {
         config.data.dir = config.data.dir.join(folder);
@@ -119,7 +119,7 @@ fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config,
     Ok(config)
 }
 
-/// A port that somebody else has is no reason not to show a demo.
+/// If another program uses the port, the demo takes a free one.
 fn free_port(config: &mut Config) -> Result<(), Failure> {
     match TcpListener::bind((config.http.host.as_str(), config.http.port)) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {

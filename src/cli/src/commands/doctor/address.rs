@@ -1,8 +1,9 @@
 //! The address: free, ours already, or somebody else's; and whether the service there is ready.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpListener};
 
 use config::Config;
+use net::Host;
 use serde_json::Value;
 use server::StartError;
 
@@ -40,13 +41,15 @@ impl Probed {
 pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
     let port = config.http.port;
     let place = place(&config.http.host, port);
-    // A certificate is for the public name, so the service is asked under it.
-    let public = config.http.public_base_url.as_ref().map(|base| base.as_str().to_owned());
     let speaks_tls = config.http.tls.is_some();
-    let base =
-        if speaks_tls { public.unwrap_or(format!("https://{place}")) } else { format!("http://{place}") };
-    // Asked first: while we try to listen nobody else could.
-    let service = if port == 0 { Service::Silent } else { ask(&base, web).await };
+    let public = config.http.public_base_url.as_ref().and_then(|base| base.url().host());
+    let base = match public.filter(|_| speaks_tls) {
+        Some(public) => under_its_name(&public.to_owned(), &place, port),
+        None if speaks_tls => format!("https://{place}"),
+        None => format!("http://{place}"),
+    };
+    // Probe before binding: the bind would take the port.
+    let service = if port == 0 { Service::Silent } else { ask(&base, &place, web).await };
     Probed { base, port, speaks_tls, listen: server::may_listen(config), service }
 }
 
@@ -60,7 +63,23 @@ fn place(host: &str, port: u16) -> String {
     }
 }
 
-async fn ask(base: &str, web: &Web) -> Service {
+/// A certificate is for the public name. Requests with it go to the local place, since the name may lead to a proxy. An address
+/// cannot lead elsewhere, and is asked if this machine has it.
+fn under_its_name(public: &Host<String>, place: &str, port: u16) -> String {
+    let is_here = |address: IpAddr| TcpListener::bind((address, 0)).is_ok();
+    let is_usable = match public {
+        Host::Domain(_) => true,
+        Host::Ipv4(address) => is_here((*address).into()),
+        Host::Ipv6(address) => is_here((*address).into()),
+    };
+    if is_usable { format!("https://{public}:{port}") } else { format!("https://{place}") }
+}
+
+/// Asks the local place, which has the name in `base`.
+async fn ask(base: &str, place: &str, web: &Web) -> Service {
+    let found = tokio::net::lookup_host(place).await;
+    let Some(address) = found.ok().and_then(|mut addresses| addresses.next()) else { return Service::Silent };
+    let Ok(web) = web.at(address) else { return Service::Silent };
     let Ok(answer) = web.get(&format!("{base}/readyz"), SOON, None).await else { return Service::Silent };
     let Ok(body) = answer.bytes().await else { return Service::Other };
     serde_json::from_slice(&body).ok().and_then(|body| parts(&body)).map_or(Service::Other, Service::Ours)
@@ -125,6 +144,12 @@ fn ready(part: &str, reason: Option<&str>) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use config::Source;
+    use kernel::SystemClock;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::super::report::Level;
     use super::*;
 
@@ -134,6 +159,55 @@ mod tests {
         assert_eq!(place("::", 80), "[::1]:80");
         assert_eq!(place("fe80::1", 80), "[fe80::1]:80");
         assert_eq!(place("localhost", 80), "localhost:80");
+    }
+
+    #[test]
+    fn a_certificate_is_for_the_public_name_and_the_port_is_the_local_one() {
+        let asked = |public: &str| under_its_name(&Host::parse(public).unwrap(), "127.0.0.1:8443", 8443);
+        assert_eq!(asked("chat.example.com"), "https://chat.example.com:8443");
+        assert_eq!(asked("127.0.0.1"), "https://127.0.0.1:8443");
+        // Of another machine.
+        assert_eq!(asked("192.0.2.1"), "https://127.0.0.1:8443");
+    }
+
+    #[tokio::test]
+    async fn the_local_place_is_asked_under_the_public_name() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = listener.local_addr().unwrap();
+        let answering = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = [0; 1024];
+            let length = stream.read(&mut head).await.unwrap();
+            let body = r#"{"parts": {"actors": {"ready": true}}}"#;
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8_lossy(&head[..length]).into_owned()
+        });
+        let web = Web::new(Arc::new(SystemClock::new())).unwrap();
+        let base = format!("http://chat.example.com:{}", place.port());
+        let service = ask(&base, &place.to_string(), &web).await;
+        assert_eq!(service, Service::Ours(vec![("actors".to_owned(), None)]));
+        assert!(answering.await.unwrap().contains("host: chat.example.com:"));
+    }
+
+    #[test]
+    fn a_port_in_use_whose_certificate_is_not_trusted_is_a_warning() {
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = other.local_addr().unwrap().port();
+        let source =
+            Source::from_pairs([("HOME", "/home/ada".to_owned()), ("SERVICE_PORT", port.to_string())]);
+        let config = Config::load(&source).unwrap();
+        for (speaks_tls, level) in [(true, Level::Warning), (false, Level::Problem)] {
+            let findings = judge(&Probed {
+                base: "https://x".to_owned(),
+                port,
+                speaks_tls,
+                listen: server::may_listen(&config),
+                service: Service::Silent,
+            });
+            let levels: Vec<Level> = findings.iter().map(|finding| finding.level).collect();
+            assert_eq!(levels, [level, Level::Skipped], "{findings:?}");
+        }
     }
 
     #[test]

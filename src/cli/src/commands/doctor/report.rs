@@ -74,7 +74,7 @@ impl Finding {
         Self { check, level: Level::Problem, message: message.into(), remedy: Some(remedy.into()) }
     }
 
-    /// The sentence of a start that fails: behind its last semicolon stands what to do. A sentence without one says
+    /// The sentence of a start that fails: the text after its last semicolon says what to do. A sentence without one says
     /// both at once.
     pub(super) fn refusal(check: &'static str, sentence: &str) -> Self {
         let (message, remedy) = match sentence.rsplit_once("; ") {

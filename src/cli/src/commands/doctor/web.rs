@@ -1,5 +1,6 @@
 //! Asking an address that the operator set.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use net::{Client, ClientError, Limits, Method, NetError, Request, Response};
 
 pub(super) struct Web {
     client: Client,
+    clock: Arc<dyn Clock>,
 }
 
 /// How long a plain answer may take.
@@ -19,7 +21,13 @@ const MOST_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Web {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
-        Ok(Self { client: Client::operator(clock)? })
+        Ok(Self { client: Client::operator(Arc::clone(&clock))?, clock })
+    }
+
+    /// Asks this address, whatever the name in a URL resolves to.
+    pub(super) fn at(&self, address: SocketAddr) -> Result<Self, ClientError> {
+        let clock = Arc::clone(&self.clock);
+        Ok(Self { client: Client::operator_at(address, Arc::clone(&clock))?, clock })
     }
 
     /// The answer's head, within `limit`; its body is read by the caller.
