@@ -921,7 +921,7 @@ error_codes! {
         "Rename or remove the file.";
     IndexMissing, "index_missing", 422, false,
         "The bundle has no `index.html` at its root.",
-        "There is no file with exactly this path.",
+        "No file has exactly this path.",
         "Archive the content of the build folder, not the folder itself.";
     SensitiveFile, "sensitive_file", 422, false,
         "The file is hidden or holds a secret, and would be public.",
