@@ -44,6 +44,7 @@ fn costs(test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Ve
     costs_by(&SystemClock::new(), test, most, code, bytes);
 }
 
+#[expect(clippy::print_stdout, reason = "`--no-capture` shows what a check takes")]
 fn costs_by(clock: &dyn Clock, test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Vec<u8>) {
     let Some(archive) = std::env::var_os(MEASURING_PROCESS) else {
         let mut archive = tempfile::NamedTempFile::new().unwrap();

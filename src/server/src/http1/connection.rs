@@ -86,10 +86,6 @@ struct Waiting {
 }
 
 impl Waiting {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a client reads in real time, whatever clock the service has"
-    )]
     fn begin(stream: &TcpStream) -> Self {
         let since = now();
         let timer = Box::pin(sleep_until(since + STALL_CHECK_EVERY));
