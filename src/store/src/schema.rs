@@ -7,13 +7,15 @@ mod training;
 mod triggers;
 
 pub(crate) use files::attachments;
-pub(crate) use hosting::{app_collections, app_deployments, apps};
+pub(crate) use hosting::{app_acknowledgements, app_collections, app_deployments, app_releases, apps};
 pub(crate) use questions::{question_items, run_questions, turns_sent};
 pub(crate) use training::{
     dataset_entries, dataset_versions, datasets, training_calls, training_candidates, training_cases,
     training_checkpoints, training_marks, training_runs,
 };
 pub(crate) use triggers::{cron_triggers, webhook_replays, webhook_triggers};
+
+diesel::allow_tables_to_appear_in_same_query!(apps, app_releases);
 
 diesel::table! {
     workspaces (id) {

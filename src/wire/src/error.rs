@@ -29,6 +29,9 @@ pub struct ErrorDetail {
     /// Of `item.not_pending`: the stream of the turn that continues with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_id: Option<String>,
+    /// Of `version_conflict`: the version of the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_version: Option<i64>,
     /// On a 5xx: the id under which the log has the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -105,6 +108,7 @@ impl ErrorBody {
         Self {
             detail: ErrorDetail {
                 stream_id: None,
+                current_version: None,
                 message: code.message().to_owned(),
                 code: code.as_str().to_owned(),
                 errors: Vec::new(),

@@ -22,6 +22,7 @@ mod near;
 mod node;
 pub mod operation;
 pub mod operations;
+mod release;
 mod rollout;
 mod run;
 #[cfg(feature = "schema")]
@@ -54,6 +55,7 @@ pub use index::*;
 pub use locate::{Lines, line_of};
 pub use near::*;
 pub use node::*;
+pub use release::*;
 pub use rollout::*;
 pub use run::*;
 pub use scope::Scope;

@@ -3,11 +3,13 @@
 mod deployments;
 mod drafts;
 mod records;
+mod releases;
 mod retention;
 
 pub use deployments::*;
 pub use drafts::*;
 pub use records::*;
+pub use releases::*;
 pub use retention::ALIAS_HELD;
 
 /// The kind of uses by which deployments keep their files.

@@ -27,6 +27,8 @@ pub struct StoredApp {
     pub created_at: DateTime<Utc>,
     /// When it last changed.
     pub updated_at: DateTime<Utc>,
+    /// The release that its visitors receive.
+    pub active_release: Option<Uuid>,
 }
 
 /// An app to create.

@@ -67,7 +67,8 @@ impl Store {
                  AND NOT EXISTS (SELECT FROM app_deployments d WHERE d.app_id = apps.id)
                  ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED),
              bindings AS (DELETE FROM app_bindings t USING gone WHERE t.app_id = gone.id),
-             collections AS (DELETE FROM app_collections t USING gone WHERE t.app_id = gone.id)
+             collections AS (DELETE FROM app_collections t USING gone WHERE t.app_id = gone.id),
+             acknowledged AS (DELETE FROM app_acknowledgements t USING gone WHERE t.app_id = gone.id)
              UPDATE apps t SET erased_at = $2, name = '' FROM gone WHERE t.id = gone.id",
         )
         .bind::<BigInt, _>(APPS_PART)

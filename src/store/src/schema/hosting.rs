@@ -12,6 +12,7 @@ diesel::table! {
         updated_at -> Timestamptz,
         deleted_at -> Nullable<Timestamptz>,
         erased_at -> Nullable<Timestamptz>,
+        active_release -> Nullable<Uuid>,
     }
 }
 
@@ -49,5 +50,35 @@ diesel::table! {
         schema -> Nullable<Text>,
         created_at -> Timestamptz,
         deleted_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    app_releases (id) {
+        id -> Uuid,
+        app_id -> Uuid,
+        workspace_id -> Uuid,
+        number -> Int4,
+        deployment_id -> Uuid,
+        source_release_id -> Nullable<Uuid>,
+        permission_revision -> Text,
+        permissions -> Text,
+        bindings -> Text,
+        collections -> Text,
+        spa -> Bool,
+        frame_ancestors -> Text,
+        wasm -> Bool,
+        created_by -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    app_acknowledgements (app_id, permission_revision) {
+        app_id -> Uuid,
+        permission_revision -> Text,
+        workspace_id -> Uuid,
+        acknowledged_by -> Nullable<Text>,
+        acknowledged_at -> Timestamptz,
     }
 }

@@ -11,7 +11,7 @@ pub(crate) const ROLE: &str = "callboard_app";
 pub(crate) const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('callboard_app'));";
 
 /// Tables the role may only read and add to.
-const APPEND_ONLY: [&str; 3] = ["audit_log", "training_checkpoints", "workflow_versions"];
+const APPEND_ONLY: [&str; 4] = ["app_releases", "audit_log", "training_checkpoints", "workflow_versions"];
 
 /// Makes the role and gives it its rights; `None` where the DSN's user may not create roles.
 pub(crate) async fn ensure(connection: &mut AsyncPgConnection) -> Result<Option<&'static str>, StoreError> {

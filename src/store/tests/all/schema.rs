@@ -15,7 +15,7 @@ const SCHEMA: [&str; 6] = [
 ];
 
 /// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
-const WITHOUT_DSL: [&str; 25] = [
+const WITHOUT_DSL: &[&str] = &[
     "app_bindings",
     "app_files",
     "blob_uses",

@@ -42,7 +42,10 @@ mod tests {
             // The operator has to mend these.
             let mended = matches!(
                 code,
-                ErrorCode::ChatSigningKeyMissing | ErrorCode::VaultKeyMissing | ErrorCode::PublicBaseMissing
+                ErrorCode::ChatSigningKeyMissing
+                    | ErrorCode::VaultKeyMissing
+                    | ErrorCode::PublicBaseMissing
+                    | ErrorCode::LoginNotConfigured
             );
             let settled = code.status() == 200 || mended;
             assert!(settled || code.retry_may_help() == asks_to_wait, "{}", code.as_str());

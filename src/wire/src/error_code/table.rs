@@ -980,6 +980,147 @@ error_codes! {
         "An input or collection schema does not validate, has more than 64 KiB, remote or circular references, or patterns that are not linear.",
         "Use JSON Schema with local `#` references and plain patterns.";
 
+    ReleaseNotFound, "release_not_found", 404, false,
+        "Release not found.",
+        "The app has no release with this id.",
+        "List them with `callboard app releases` or `GET /api/apps/{app}/releases`.";
+    PermissionRevisionStale, "permission_revision_stale", 409, false,
+        "The deployment may do something else by now.",
+        "The acknowledged revision is not the one of the deployment: a workflow or a binding has changed since it was read.",
+        "Read the permissions again, and acknowledge what they are now.";
+    PermissionAckRequired, "permission_ack_required", 409, false,
+        "The permissions of the deployment are not acknowledged.",
+        "An administrator has not acknowledged what the deployment may do.",
+        "Read its permissions with `callboard app permissions`, then acknowledge them.";
+    DeploymentStale, "deployment_stale", 409, false,
+        "The files of the deployment are no longer kept.",
+        "Only the newest deployments of an app, and those of its last releases, keep their files.",
+        "Deploy the bundle again.";
+    AppBadRequest, "bad_request", 400, false,
+        "The request is not valid.",
+        "The path or the query does not decode, or the framing of the body is broken.",
+        "Encode the path as UTF-8 with percent signs.";
+    AppInvalidJson, "invalid_json", 400, false,
+        "The body is not valid JSON.",
+        "The body of a request to an app is not JSON, is deeper than 128 levels or has a lone surrogate.",
+        "Send JSON.";
+    IdempotencyKeyRequired, "idempotency_key_required", 400, false,
+        "The header Idempotency-Key is required.",
+        "A run of an app was started without a key.",
+        "Send a key, and the same key if you send the request again.";
+    AppIdempotencyKeyInvalid, "idempotency_key_invalid", 400, false,
+        "The header Idempotency-Key is not valid.",
+        "The key is empty, longer than 255 characters, has white space or characters outside ASCII, or was sent twice.",
+        "Send one key of 1 to 255 visible ASCII characters.";
+    CursorInvalid, "cursor_invalid", 400, false,
+        "The cursor is not valid.",
+        "The cursor of a list of records was changed, is older than 24 hours, or belongs to another list.",
+        "Read the list from its beginning.";
+    VersionAmbiguous, "version_ambiguous", 400, false,
+        "If-Match and version differ.",
+        "A record was replaced with two versions.",
+        "Send one of them.";
+    LoginFailed, "login_failed", 400, false,
+        "The sign-in failed.",
+        "A sign-in to an app came back with a state, an issuer or a code that is not good, or too late.",
+        "Sign in again.";
+    LoginRequired, "login_required", 401, false,
+        "Sign in to use this app.",
+        "The app, the binding or the record is for members who are signed in.",
+        "Open `/__service/auth/login` in the browser.";
+    AppForbidden, "forbidden", 403, false,
+        "This is not allowed.",
+        "The release allows it to neither visitors nor members, or not to members.",
+        "Change the capabilities of the collection, and publish.";
+    AppOriginMismatch, "origin_mismatch", 403, false,
+        "The request comes from another origin.",
+        "A request that changes something has no `Origin` of the app, or comes from another site.",
+        "Send it from a page of the app.";
+    WorkerRefused, "worker_refused", 403, false,
+        "Workers are not available to apps.",
+        "A page of an app asked for the script of a worker.",
+        "Run the code in the page.";
+    AppTlsRequired, "tls_required", 403, false,
+        "Sign-in needs https.",
+        "A sign-in to an app was begun over plain http on a host that is not loopback.",
+        "Serve apps over https.";
+    AppPathNotFound, "not_found", 404, false,
+        "Not found.",
+        "An app has no such route, binding, run, collection or record, or it belongs to another member.",
+        "Check the name.";
+    AppMethodNotAllowed, "method_not_allowed", 405, false,
+        "The method is not allowed here.",
+        "A path of an app does not have this method.",
+        "Use a method of the header `Allow`.";
+    CollectionGone, "collection_gone", 410, false,
+        "The collection was deleted.",
+        "The collection of the active release was deleted since it was published.",
+        "Publish a release with another collection.";
+    VersionConflict, "version_conflict", 412, false,
+        "The record has changed.",
+        "The version in `If-Match` or `version` is not that of the record; `current_version` is.",
+        "Read the record, apply the change again and send its version.";
+    InputTooLarge, "input_too_large", 413, false,
+        "The input is too large.",
+        "The input of a run of an app has more than 64 KiB.",
+        "Send less.";
+    RecordTooLarge, "record_too_large", 413, false,
+        "The record is too large.",
+        "A record has more than 64 KiB.",
+        "Store less in a record.";
+    AppUnsupportedMediaType, "unsupported_media_type", 415, false,
+        "The content type is not supported.",
+        "A request to an app has a body that is not `application/json`, or for PATCH `application/merge-patch+json`.",
+        "Send JSON with its content type.";
+    AppKeyReused, "idempotency_key_reused", 422, false,
+        "The Idempotency-Key was used for another request.",
+        "The same key came with another body.",
+        "Use a new key for another request.";
+    InputInvalid, "input_invalid", 422, false,
+        "The input is not valid.",
+        "The input of a run is not an object or does not follow the schema of its binding.",
+        "Correct what `errors` name.";
+    RecordInvalid, "record_invalid", 422, false,
+        "The record is not valid.",
+        "A record is not an object, is deeper than 32 levels, has a NUL character or does not follow the schema of its collection.",
+        "Correct what `errors` name.";
+    QueryInvalid, "query_invalid", 422, false,
+        "The query is not valid.",
+        "A parameter of a list of records is unknown or out of its bounds.",
+        "Correct what `errors` name.";
+    VersionRequired, "version_required", 428, false,
+        "The version of the record is required.",
+        "A record was changed or deleted without `If-Match`.",
+        "Send the version that was read.";
+    AppRateLimited, "rate_limited", 429, true,
+        "Too many requests; try again later.",
+        "A visitor or all visitors of an app have reached a limit.",
+        "Wait for the seconds in `Retry-After`.";
+    AppInternal, "internal", 500, true,
+        "Something went wrong.",
+        "A defect or an unexpected condition behind a request to an app.",
+        "Give `request_id` to the operator; the log has the cause under this id.";
+    LoginNotConfigured, "login_not_configured", 503, false,
+        "Sign-in is not configured.",
+        "Apps need the service's own address to sign members in.",
+        "Set `SERVICE_PUBLIC_BASE_URL`.";
+    AppUnavailable, "unavailable", 503, true,
+        "The service is not available; try again shortly.",
+        "The database cannot be reached, the service is busy or shutting down.",
+        "Wait for the seconds in `Retry-After`.";
+    CollectionFull, "collection_full", 507, false,
+        "The collection is full.",
+        "A collection has 10,000 records or 64 MiB.",
+        "Delete records.";
+    AppStorageFull, "storage_full", 507, false,
+        "The storage is full.",
+        "The workspace of the app has no storage left, or the database's disk is full.",
+        "Delete what is not needed, or raise the limit.";
+    NotAMember, "not_a_member", 403, false,
+        "You are not a member of the workspace of this app.",
+        "A user who is signed in opened the sign-in of an app of another workspace.",
+        "Ask an owner of the workspace to add you.";
+
     Overloaded, "service.overloaded", 503, true,
         "The service is busy; try again shortly.",
         "The service's write queue is full.",
