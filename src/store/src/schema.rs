@@ -15,8 +15,6 @@ pub(crate) use training::{
 };
 pub(crate) use triggers::{cron_triggers, webhook_replays, webhook_triggers};
 
-diesel::allow_tables_to_appear_in_same_query!(apps, app_releases);
-
 diesel::table! {
     workspaces (id) {
         id -> Uuid,

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
+use super::alias::Aliases;
 use super::apps::BundleUploads;
 use super::chat::{Limits, UploadPermits};
 use super::error::{ApiError, ApiResult};
@@ -71,6 +72,7 @@ struct Inner {
     streams_closing: CancellationToken,
     diagnosis_places: Arc<Semaphore>,
     chat_limits: Limits,
+    aliases: Aliases,
     upload_permits: UploadPermits,
     large_body_permits: UploadPermits,
     transcription_permits: UploadPermits,
@@ -80,6 +82,7 @@ impl App {
     pub(crate) fn new(parts: AppParts) -> Self {
         let (chat, runs, actions) = (parts.system.chat(), parts.system.runs(), parts.system.actions());
         let chat_limits = Limits::new(&parts.config.chat, &parts.clock);
+        let aliases = Aliases::new(parts.store.clone(), Arc::clone(&parts.clock));
         let inner = Inner {
             parts,
             chat,
@@ -89,6 +92,7 @@ impl App {
             streams_closing: CancellationToken::new(),
             diagnosis_places: super::diagnosis::places(),
             chat_limits,
+            aliases,
             upload_permits: UploadPermits::default(),
             large_body_permits: UploadPermits::default(),
             transcription_permits: UploadPermits::default(),
@@ -160,6 +164,11 @@ impl App {
     /// Permits for transcriptions.
     pub(super) fn transcription_permits(&self) -> &UploadPermits {
         &self.inner.transcription_permits
+    }
+
+    /// The apps that hosts serve.
+    pub(super) fn aliases(&self) -> &Aliases {
+        &self.inner.aliases
     }
 
     /// Accepts files.

@@ -88,6 +88,12 @@ impl ApiError {
         self.code
     }
 
+    /// For the log: the code, and the cause if it is known.
+    pub(crate) fn reason(&self) -> String {
+        let code = self.code.as_str();
+        self.cause.as_ref().map_or_else(|| code.to_owned(), |cause| format!("{code}: {cause}"))
+    }
+
     /// A public message other than the table's.
     pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
@@ -208,6 +214,8 @@ fn challenge(code: ErrorCode, status: StatusCode) -> Option<&'static str> {
         | ErrorCode::UnsupportedAlgorithm
         | ErrorCode::InvalidAudience
         | ErrorCode::InvalidIssuer => Some(r#"Bearer error="invalid_token""#),
+        // Members sign in with a browser.
+        ErrorCode::LoginRequired => None,
         _ => (status == StatusCode::UNAUTHORIZED).then_some("Bearer"),
     }
 }

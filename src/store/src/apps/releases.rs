@@ -5,7 +5,6 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
-use super::StoredApp;
 use crate::schema::{app_acknowledgements, app_releases, apps};
 use crate::{Changes, Store, StoreError};
 
@@ -124,26 +123,6 @@ impl Changes {
 }
 
 impl Store {
-    /// The app with this alias, and the release that its visitors receive; `None` if it was deleted or nothing is published.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database does not answer.
-    pub async fn served_app(&self, alias: &str) -> Result<Option<(StoredApp, StoredRelease)>, StoreError> {
-        // PostgreSQL refuses the text instead of finding nothing.
-        if alias.contains('\0') {
-            return Ok(None);
-        }
-        let found = apps::table
-            .inner_join(app_releases::table.on(apps::active_release.eq(app_releases::id.nullable())))
-            .filter(apps::alias.eq(alias))
-            .filter(apps::deleted_at.is_null())
-            .select((StoredApp::as_select(), StoredRelease::as_select()))
-            .first(&mut *self.connection().await?)
-            .await
-            .optional()?;
-        Ok(found)
-    }
-
     /// The releases of an app with lower numbers, newest first, at most `limit`.
     ///
     /// # Errors

@@ -1,7 +1,12 @@
 //! What hosts below the domain of apps answer. They belong to publishers, so nothing of the central host is here: no
 //! page, no session, no CORS.
 
+mod alias_paths;
+mod error;
 mod headers;
+mod served;
+mod session;
+mod visitor;
 
 use std::sync::Arc;
 
@@ -11,6 +16,8 @@ use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TY
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, web};
 use auth::host::RequestHost;
+
+pub(super) use served::Aliases;
 
 use super::App;
 
@@ -27,6 +34,7 @@ pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
     web::scope("")
         .guard(fn_guard(move |context| is_alias(context.head(), &domain)))
         .wrap(from_fn(headers::middleware))
+        .configure(alias_paths::unknown)
         .default_service(web::to(not_found))
 }
 

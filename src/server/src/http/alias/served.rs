@@ -1,0 +1,176 @@
+//! The app that a host serves, and its active release.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use kernel::Clock;
+use parking_lot::Mutex;
+use schema::Schema;
+use serde::de::DeserializeOwned;
+use store::{Store, StoredApp, StoredRelease};
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+use wire::{AppAccess, ErrorCode, FrozenBinding, FrozenCollection};
+
+use crate::http::error::{ApiError, ApiResult};
+
+/// How old the copy of an app may be.
+const FRESH: Duration = Duration::from_secs(1);
+/// Most copies. Those that are too old are dropped first, then all.
+const MAX_COPIES: usize = 4_096;
+
+/// An app with a release.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct ServedApp {
+    pub(in crate::http) id: Uuid,
+    pub(in crate::http) workspace: Uuid,
+    pub(in crate::http) alias: String,
+    pub(in crate::http) name: String,
+    pub(in crate::http) access: AppAccess,
+    pub(in crate::http) release: Arc<ServedRelease>,
+}
+
+/// What a release serves, as it froze it.
+#[derive(Debug)]
+pub(in crate::http) struct ServedRelease {
+    pub(in crate::http) id: Uuid,
+    pub(in crate::http) deployment: Uuid,
+    pub(in crate::http) bindings: BTreeMap<String, ServedBinding>,
+    pub(in crate::http) collections: BTreeMap<String, ServedCollection>,
+    pub(in crate::http) spa: bool,
+    pub(in crate::http) frame_ancestors: Vec<String>,
+    pub(in crate::http) wasm: bool,
+    pub(in crate::http) created_at: DateTime<Utc>,
+}
+
+/// A workflow that pages can run.
+#[derive(Debug)]
+pub(in crate::http) struct ServedBinding {
+    pub(in crate::http) frozen: FrozenBinding,
+    pub(in crate::http) workflow: Uuid,
+    pub(in crate::http) version: Uuid,
+    pub(in crate::http) schema: Option<Schema>,
+}
+
+/// Records that pages read and write.
+#[derive(Debug)]
+pub(in crate::http) struct ServedCollection {
+    pub(in crate::http) frozen: FrozenCollection,
+    pub(in crate::http) id: Uuid,
+    pub(in crate::http) schema: Option<Schema>,
+}
+
+/// Copies of the apps that this instance serves.
+pub(in crate::http) struct Aliases {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    copies: Mutex<HashMap<String, Copy>>,
+}
+
+struct Copy {
+    /// Before the database was asked, in monotonic time.
+    read_at: Duration,
+    app: Option<Arc<ServedApp>>,
+}
+
+impl Aliases {
+    pub(in crate::http) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock, copies: Mutex::default() }
+    }
+
+    /// The app as it was at most a second ago; `None` if nothing is published under the alias.
+    ///
+    /// # Errors
+    /// [`ApiError`] if there is no such copy and the database does not answer.
+    pub(in crate::http) async fn recent(&self, alias: &str) -> ApiResult<Option<Arc<ServedApp>>> {
+        let now = self.clock.monotonic();
+        if let Some(copy) = self.copies.lock().get(alias)
+            && now.saturating_sub(copy.read_at) < FRESH
+        {
+            return Ok(copy.app.clone());
+        }
+        self.fresh(alias).await
+    }
+
+    /// The app as it is now. Later calls of [`Self::recent`] return nothing older.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the database does not answer.
+    pub(in crate::http) async fn fresh(&self, alias: &str) -> ApiResult<Option<Arc<ServedApp>>> {
+        let read_at = self.clock.monotonic();
+        let known = self.copies.lock().get(alias).and_then(|copy| copy.app.clone());
+        let app = match self.store.app(alias).await? {
+            Some(app) => self.serve(app, known).await?.map(Arc::new),
+            None => None,
+        };
+        let mut copies = self.copies.lock();
+        if copies.len() >= MAX_COPIES && !copies.contains_key(alias) {
+            copies.retain(|_, copy| read_at.saturating_sub(copy.read_at) < FRESH);
+            if copies.len() >= MAX_COPIES {
+                copies.clear();
+            }
+        }
+        let newer = copies.get(alias).is_some_and(|copy| copy.read_at > read_at);
+        if !newer {
+            copies.insert(alias.to_owned(), Copy { read_at, app: app.clone() });
+        }
+        Ok(app)
+    }
+
+    async fn serve(&self, app: StoredApp, known: Option<Arc<ServedApp>>) -> ApiResult<Option<ServedApp>> {
+        let Some(active) = app.active_release else { return Ok(None) };
+        let known = known.map(|known| Arc::clone(&known.release)).filter(|release| release.id == active);
+        let release = match known {
+            Some(release) => release,
+            None => match self.store.release(app.id, active).await? {
+                Some(stored) => Arc::new(load(stored).await?),
+                None => return Ok(None),
+            },
+        };
+        let access = AppAccess::from_name(&app.access).unwrap_or(AppAccess::Members);
+        let (id, workspace) = (app.id, app.workspace_id);
+        Ok(Some(ServedApp { id, workspace, alias: app.alias, name: app.name, access, release }))
+    }
+}
+
+/// Reads what a release froze, on a thread where that keeps no request waiting.
+async fn load(stored: StoredRelease) -> ApiResult<ServedRelease> {
+    let read = spawn_blocking(move || read(&stored)).await;
+    let read = read.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    read.map_err(|cause| ApiError::new(ErrorCode::Internal).with_cause(cause))
+}
+
+fn read(stored: &StoredRelease) -> Result<ServedRelease, String> {
+    let bindings: BTreeMap<String, FrozenBinding> = parsed(&stored.bindings)?;
+    let collections: BTreeMap<String, FrozenCollection> = parsed(&stored.collections)?;
+    let schema = |schema: &Option<serde_json::Value>| schema.as_ref().map(Schema::read).transpose();
+    let bindings = bindings.into_iter().map(|(name, frozen)| {
+        let (workflow, version) = (id(&frozen.workflow_id)?, id(&frozen.version_id)?);
+        let schema = schema(&frozen.input_schema)?;
+        Ok((name, ServedBinding { frozen, workflow, version, schema }))
+    });
+    let collections = collections.into_iter().map(|(name, frozen)| {
+        let (id, schema) = (id(&frozen.id)?, schema(&frozen.schema)?);
+        Ok((name, ServedCollection { frozen, id, schema }))
+    });
+    Ok(ServedRelease {
+        id: stored.id,
+        deployment: stored.deployment_id,
+        bindings: bindings.collect::<Result<_, String>>()?,
+        collections: collections.collect::<Result<_, String>>()?,
+        spa: stored.spa,
+        frame_ancestors: parsed(&stored.frame_ancestors)?,
+        wasm: stored.wasm,
+        created_at: stored.created_at,
+    })
+}
+
+fn parsed<T: DeserializeOwned>(json: &str) -> Result<T, String> {
+    serde_json::from_str(json).map_err(|error| error.to_string())
+}
+
+fn id(text: &str) -> Result<Uuid, String> {
+    Uuid::parse_str(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,171 @@
+//! Who sends a request to an app: the only way to the service's parts on hosts of apps.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use actix_web::dev::Payload;
+use actix_web::http::Method;
+use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
+use actix_web::{FromRequest, HttpRequest};
+use auth::host::RequestHost;
+use auth::peer::network;
+use wire::{AppAccess, ErrorCode};
+
+use super::alias_paths;
+use super::error::{AliasError, AliasResult};
+use super::served::ServedApp;
+use super::session::{self, Member};
+use crate::http::{App, guard};
+
+/// Destinations of requests for scripts of workers. Source: Fetch, request destinations.
+const WORKERS: [&str; 4] = ["worker", "sharedworker", "serviceworker", "audioworklet"];
+
+/// A visitor of a published app. Requests of other sites that could change something are refused before, and on an app for members
+/// everything but its sign-in without a session.
+pub(in crate::http) struct Visitor {
+    app: App,
+    /// The app and its release.
+    pub(in crate::http) served: Arc<ServedApp>,
+    /// Scheme, host and port of the app.
+    pub(in crate::http) origin: String,
+    /// What limits count the client under.
+    pub(in crate::http) network: IpAddr,
+    /// The member who is signed in.
+    pub(in crate::http) member: Option<Member>,
+}
+
+impl Deref for Visitor {
+    type Target = App;
+
+    fn deref(&self) -> &App {
+        &self.app
+    }
+}
+
+impl FromRequest for Visitor {
+    type Error = AliasError;
+    type Future = Pin<Box<dyn Future<Output = AliasResult<Self>>>>;
+
+    fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move { visitor(&request).await })
+    }
+}
+
+async fn visitor(request: &HttpRequest) -> AliasResult<Visitor> {
+    let app = guard::app_of(request)?.clone();
+    let served = served(&app, request, alias_paths::is_configuration(request.path())).await?;
+    let origin = origin(&app, request);
+    check_fetch(request, &origin)?;
+    let member = session::member(&app, request, &served).await?;
+    if member.is_some() && is_foreign_read(request) {
+        return Err(ErrorCode::AppOriginMismatch.into());
+    }
+    let closed = served.access == AppAccess::Members && !alias_paths::is_open(request.path());
+    if closed && member.is_none() {
+        return Err(ErrorCode::LoginRequired.into());
+    }
+    let network = network(app.client_address(request));
+    Ok(Visitor { app, served, origin, network, member })
+}
+
+/// A visitor who is signed in.
+pub(in crate::http) struct AppMember {
+    visitor: Visitor,
+    /// Who.
+    pub(in crate::http) member: Member,
+}
+
+impl Deref for AppMember {
+    type Target = Visitor;
+
+    fn deref(&self) -> &Visitor {
+        &self.visitor
+    }
+}
+
+impl FromRequest for AppMember {
+    type Error = AliasError;
+    type Future = Pin<Box<dyn Future<Output = AliasResult<Self>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let visitor = Visitor::from_request(request, payload);
+        Box::pin(async move {
+            let visitor = visitor.await?;
+            let member = visitor.member.clone().ok_or(ErrorCode::LoginRequired)?;
+            Ok(Self { visitor, member })
+        })
+    }
+}
+
+/// The app of the request's host. `now`: as it is now, else as it was at most a second ago.
+///
+/// # Errors
+/// [`AliasError::NoApp`] if nothing is published there.
+pub(super) async fn served(app: &App, request: &HttpRequest, now: bool) -> AliasResult<Arc<ServedApp>> {
+    let alias = alias(app, request).ok_or(AliasError::NoApp)?;
+    let aliases = app.aliases();
+    let found = if now { aliases.fresh(&alias).await? } else { aliases.recent(&alias).await? };
+    found.ok_or(AliasError::NoApp)
+}
+
+/// The one label below the domain of apps.
+fn alias(app: &App, request: &HttpRequest) -> Option<String> {
+    let name = host(request)?.name();
+    let label = name.strip_suffix(&app.config().apps.domain)?.strip_suffix('.')?;
+    (!label.contains('.')).then(|| label.to_owned())
+}
+
+fn host(request: &HttpRequest) -> Option<RequestHost> {
+    RequestHost::parse(request.headers().get(HOST)?.to_str().ok()?)
+}
+
+/// As a browser writes it: without the port of the scheme.
+fn origin(app: &App, request: &HttpRequest) -> String {
+    let (scheme, usual) = if app.is_asked_over_https(request) { ("https", 443) } else { ("http", 80) };
+    let Some(host) = host(request) else { return String::new() };
+    if host.port() == Some(usual) {
+        format!("{scheme}://{}", host.name())
+    } else {
+        format!("{scheme}://{host}")
+    }
+}
+
+/// Refuses scripts of workers, and changes that do not come from a page of the app.
+pub(super) fn check_fetch(request: &HttpRequest, origin: &str) -> AliasResult<()> {
+    let headers = request.headers();
+    if says(headers, "service-worker", "script")
+        || WORKERS.iter().any(|kind| says(headers, "sec-fetch-dest", kind))
+    {
+        return Err(ErrorCode::WorkerRefused.into());
+    }
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if reads || is_from(headers, origin) { Ok(()) } else { Err(ErrorCode::AppOriginMismatch.into()) }
+}
+
+/// Whether a request says that a page of this origin sends it.
+fn is_from(headers: &HeaderMap, origin: &str) -> bool {
+    let mut named = headers.get_all(ORIGIN);
+    match (named.next(), named.next()) {
+        (Some(named), None) => named.as_bytes() == origin.as_bytes(),
+        (None, _) => says(headers, "sec-fetch-site", "same-origin"),
+        _ => false,
+    }
+}
+
+/// Whether another site reads, other than by a link that a user follows.
+fn is_foreign_read(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    let navigates =
+        says(headers, "sec-fetch-mode", "navigate") && says(headers, "sec-fetch-dest", "document");
+    says(headers, "sec-fetch-site", "cross-site") && !navigates
+}
+
+fn says(headers: &HeaderMap, name: &str, value: &str) -> bool {
+    let mut values = headers.get_all(name);
+    let first = values.next().is_some_and(|text| text.as_bytes().eq_ignore_ascii_case(value.as_bytes()));
+    first && values.next().is_none()
+}
