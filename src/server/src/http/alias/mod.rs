@@ -2,6 +2,7 @@
 //! page, no session, no CORS.
 
 mod alias_paths;
+mod client;
 mod error;
 mod headers;
 mod served;
@@ -34,6 +35,7 @@ pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
     web::scope("")
         .guard(fn_guard(move |context| is_alias(context.head(), &domain)))
         .wrap(from_fn(headers::middleware))
+        .configure(client::routes)
         .configure(alias_paths::unknown)
         .default_service(web::to(not_found))
 }
