@@ -11,6 +11,7 @@
 )]
 
 mod answer;
+pub mod apps;
 mod balancer;
 mod bearer;
 mod browser;

@@ -76,6 +76,9 @@ audit_actions! {
     AppDeleted, "app.deleted", "An app was deleted, by hand or with its workspace.";
     AppDeployed, "app.deployed", "A bundle was uploaded and became a deployment of an app.";
     AppDeployRefused, "app.deploy_refused", "A bundle for an app was refused; the reason is the first code.";
+    AppPermissionsAcknowledged, "app.permissions_acknowledged", "What a deployment of an app may do was acknowledged; the reason is the revision.";
+    AppPublished, "app.published", "A deployment of an app was published; the reason is the release.";
+    AppRolledBack, "app.rolled_back", "An earlier release of an app was published again; the reason is the new release.";
     AppBindingSet, "app.binding_set", "A binding of an app was created or replaced.";
     AppBindingDeleted, "app.binding_deleted", "A binding of an app was deleted.";
     AppCollectionCreated, "app.collection_created", "A collection of an app was created.";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Timestamp;
+use crate::{PermissionsRecord, Timestamp};
 
 /// A deployment as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,8 @@ pub struct DeploymentRecord {
     pub bindings: BTreeMap<String, AppBinding>,
     /// The collections that its pages can use, by name: as for bindings.
     pub collections: BTreeMap<String, AppCollection>,
+    /// What it may do if it is published now; null: it cannot be published as it is, and `GET …/permissions` says why.
+    pub permissions: Option<PermissionsRecord>,
     /// Remarks of the check.
     pub report: DeploymentReport,
 }

@@ -4,10 +4,12 @@ mod deployments;
 mod drafts;
 mod preflight;
 mod records;
+mod releases;
 mod uploads;
 
 use std::fmt::Write as _;
 
+pub(crate) use integration_tests::apps::archive;
 use integration_tests::{Answer, TestService};
 use serde_json::{Value, json};
 
@@ -18,47 +20,6 @@ pub(crate) const PAGE: &str = "PK\x03\x04\x14\0\0\0\0\0\0\0!\\gP_z\x08\0\0\0\x08
 
 /// What an archive is sent with.
 const ZIP: (&str, &str) = ("content-type", "application/zip");
-
-/// An archive of stored files.
-fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let (mut entries, mut directory) = (Vec::new(), Vec::new());
-    for (path, content) in files {
-        let size = u32::try_from(content.len()).unwrap().to_le_bytes();
-        let mut fields = b"\x14\0\0\0\0\0\0\0!\x5c".to_vec();
-        fields.extend(crc(content).to_le_bytes());
-        fields.extend(size);
-        fields.extend(size);
-        fields.extend(u16::try_from(path.len()).unwrap().to_le_bytes());
-        fields.extend([0, 0]);
-        directory.extend(b"PK\x01\x02\x14\x03");
-        directory.extend(&fields);
-        directory.extend([0; 10]);
-        directory.extend(u32::try_from(entries.len()).unwrap().to_le_bytes());
-        directory.extend(path.as_bytes());
-        entries.extend(b"PK\x03\x04");
-        entries.extend(fields);
-        entries.extend(path.as_bytes());
-        entries.extend(*content);
-    }
-    let count = u16::try_from(files.len()).unwrap().to_le_bytes();
-    let (start, size) = (entries.len(), directory.len());
-    entries.extend(directory);
-    entries.extend(b"PK\x05\x06\0\0\0\0");
-    entries.extend([count, count].concat());
-    entries.extend(u32::try_from(size).unwrap().to_le_bytes());
-    entries.extend(u32::try_from(start).unwrap().to_le_bytes());
-    entries.extend([0, 0]);
-    entries
-}
-
-/// CRC-32 as in ZIP archives.
-fn crc(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, byte: &u8| {
-        let mixed = crc ^ u32::from(*byte);
-        (0..8).fold(mixed, |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 })
-    };
-    !bytes.iter().fold(!0, step)
-}
 
 fn hex(digest: &[u8]) -> String {
     digest.iter().fold(String::new(), |mut text, byte| {

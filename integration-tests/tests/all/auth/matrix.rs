@@ -22,6 +22,8 @@ struct Things {
     dataset: String,
     app: String,
     deployment: String,
+    revision: String,
+    release: String,
 }
 
 impl Things {
@@ -131,10 +133,18 @@ impl Things {
                 json!({"name": "one", "kind": "shared", "capabilities": {"anonymous": [], "member": []}});
             assert_eq!(t.root().post(&format!("{at}/collections"), &collection).await.status, 201);
         }
-        let mut deployment = json!("");
-        if path.contains("/deployments/") {
+        let (mut deployment, mut revision, mut release) = (json!(""), json!(""), json!(""));
+        if path.contains("/deployments/") || path.contains("/releases/") || path.ends_with("/rollback") {
             let uploads = format!("/api/apps/{slug}/deployments");
             deployment = t.root().send("POST", &uploads, &ZIP, crate::apps::PAGE).await.value()["id"].clone();
+            let at = format!("{uploads}/{}", deployment.as_str().unwrap());
+            let read = t.root().get(&format!("{at}/permissions")).await;
+            revision = read.value()["permission_revision"].clone();
+            if !path.ends_with("/acknowledge") {
+                let body = json!({"permission_revision": revision});
+                assert_eq!(t.root().post(&format!("{at}/acknowledge"), &body).await.status, 200);
+                release = t.root().post(&format!("{at}/publish"), &json!({})).await.value()["id"].clone();
+            }
         }
         let (token, workspace, member) = (&token["id"], &workspace["id"], &member["user_id"]);
         Self {
@@ -151,6 +161,8 @@ impl Things {
             dataset: text(&dataset),
             app: text(&app),
             deployment: text(&deployment),
+            revision: text(&revision),
+            release: text(&release),
         }
     }
 
@@ -172,6 +184,7 @@ impl Things {
             path if path.contains("/chat/visitors/") => "visitor:1",
             path if path.contains("/datasets/") => &self.dataset,
             path if path.contains("/deployments/") => &self.deployment,
+            path if path.contains("/releases/") => &self.release,
             path if path.contains("/bindings/") || path.contains("/collections/") => "one",
             path if path.contains("/trainer/runs/") => &self.training,
             path if path.contains("/trainer/checkpoints/") => &self.checkpoint,
@@ -197,6 +210,8 @@ impl Things {
             "/api/credentials" => json!({"name": format!("by {}", self.run), "secret": "s"}),
             "/api/credentials/*" if method == "PATCH" => json!({"secret": "another"}),
             "/api/apps" => json!({"alias": format!("by-{}", self.run), "name": "Another"}),
+            "/api/apps/*/deployments/*/acknowledge" => json!({"permission_revision": self.revision}),
+            "/api/apps/*/rollback" => json!({"release": self.release}),
             "/api/apps/*/bindings/*" if method == "PUT" => {
                 json!({"workflow": "a", "version": 1, "access_mode": "anonymous"})
             }

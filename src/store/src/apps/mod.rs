@@ -1,11 +1,13 @@
 //! Hosted apps and their deployments.
 
+mod applied;
 mod deployments;
 mod drafts;
 mod records;
 mod releases;
 mod retention;
 
+pub use applied::*;
 pub use deployments::*;
 pub use drafts::*;
 pub use records::*;

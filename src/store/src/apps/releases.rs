@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel_async::RunQueryDsl;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
 use crate::schema::{app_acknowledgements, app_releases, apps};
@@ -32,6 +32,54 @@ pub struct StoredRelease {
     pub bindings: String,
     /// JSON: the frozen collections by name.
     pub collections: String,
+    /// Whether unknown paths of pages show the index.
+    pub spa: bool,
+    /// JSON: the origins that can show the app in a frame.
+    pub frame_ancestors: String,
+    /// Whether its pages may compile WebAssembly.
+    pub wasm: bool,
+    /// The caller who published it.
+    pub created_by: Option<String>,
+    /// When it was published.
+    pub created_at: DateTime<Utc>,
+}
+
+impl StoredRelease {
+    /// What a list shows of it.
+    #[must_use]
+    pub fn listed(&self) -> ListedRelease {
+        ListedRelease {
+            id: self.id,
+            app_id: self.app_id,
+            number: self.number,
+            deployment_id: self.deployment_id,
+            source_release_id: self.source_release_id,
+            permission_revision: self.permission_revision.clone(),
+            spa: self.spa,
+            frame_ancestors: self.frame_ancestors.clone(),
+            wasm: self.wasm,
+            created_by: self.created_by.clone(),
+            created_at: self.created_at,
+        }
+    }
+}
+
+/// What a list shows of a release.
+#[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = app_releases)]
+pub struct ListedRelease {
+    /// UUIDv7.
+    pub id: Uuid,
+    /// Its app.
+    pub app_id: Uuid,
+    /// Within the app, from 1.
+    pub number: i32,
+    /// The deployment whose files it serves.
+    pub deployment_id: Uuid,
+    /// The release that a rollback repeats.
+    pub source_release_id: Option<Uuid>,
+    /// What it may do, as a digest.
+    pub permission_revision: String,
     /// Whether unknown paths of pages show the index.
     pub spa: bool,
     /// JSON: the origins that can show the app in a frame.
@@ -93,6 +141,14 @@ impl Changes {
         Ok(made)
     }
 
+    /// A release of an app.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn release(&mut self, app: Uuid, id: Uuid) -> Result<Option<StoredRelease>, StoreError> {
+        one(&mut self.connection, app, id).await
+    }
+
     /// Stores that permissions were acknowledged; the first acknowledgement of a revision counts.
     ///
     /// # Errors
@@ -132,12 +188,12 @@ impl Store {
         app: Uuid,
         before: Option<i32>,
         limit: i64,
-    ) -> Result<Vec<StoredRelease>, StoreError> {
+    ) -> Result<Vec<ListedRelease>, StoreError> {
         let mut rows = app_releases::table.filter(app_releases::app_id.eq(app)).into_boxed();
         if let Some(before) = before {
             rows = rows.filter(app_releases::number.lt(before));
         }
-        let rows = rows.order(app_releases::number.desc()).limit(limit).select(StoredRelease::as_select());
+        let rows = rows.order(app_releases::number.desc()).limit(limit).select(ListedRelease::as_select());
         Ok(rows.load(&mut *self.connection().await?).await?)
     }
 
@@ -146,14 +202,17 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn release(&self, app: Uuid, id: Uuid) -> Result<Option<StoredRelease>, StoreError> {
-        let found = app_releases::table
-            .find(id)
-            .filter(app_releases::app_id.eq(app))
-            .select(StoredRelease::as_select())
-            .first(&mut *self.connection().await?)
-            .await
-            .optional()?;
-        Ok(found)
+        one(&mut *self.connection().await?, app, id).await
+    }
+
+    /// These releases, of any apps.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn releases_of(&self, ids: &[Uuid]) -> Result<Vec<ListedRelease>, StoreError> {
+        let rows =
+            app_releases::table.filter(app_releases::id.eq_any(ids)).select(ListedRelease::as_select());
+        Ok(rows.load(&mut *self.connection().await?).await?)
     }
 
     /// Whether permissions of an app are acknowledged.
@@ -164,4 +223,19 @@ impl Store {
         let row = app_acknowledgements::table.find((app, revision));
         Ok(diesel::select(diesel::dsl::exists(row)).get_result(&mut *self.connection().await?).await?)
     }
+}
+
+async fn one(
+    connection: &mut AsyncPgConnection,
+    app: Uuid,
+    id: Uuid,
+) -> Result<Option<StoredRelease>, StoreError> {
+    let found = app_releases::table
+        .find(id)
+        .filter(app_releases::app_id.eq(app))
+        .select(StoredRelease::as_select())
+        .first(connection)
+        .await
+        .optional()?;
+    Ok(found)
 }

@@ -237,6 +237,7 @@ mod examples {
     }
   },
   "collections": {},
+  "permissions": null,
   "report": {
     "dropped": [],
     "notes": []

@@ -9,6 +9,7 @@ pub mod indexes;
 pub mod nodes;
 pub mod pages;
 mod parameters;
+pub mod releases;
 pub mod rollouts;
 pub mod runs;
 pub mod sign_in;
@@ -58,6 +59,11 @@ pub static PARTS: &[Part] = &[
     },
     Part { name: "datasets", about: "Stored cases of trainings and evaluations.", operations: datasets::ALL },
     Part { name: "apps", about: "Hosted apps and their deployments.", operations: apps::ALL },
+    Part {
+        name: "releases",
+        about: "What deployments may do, and what visitors of an app receive.",
+        operations: releases::ALL,
+    },
     Part { name: "triggers", about: "Schedules and webhooks.", operations: triggers::ALL },
     Part { name: "socket", about: "The websocket.", operations: socket::ALL },
     Part { name: "tokens", about: "Service tokens and the audit trail.", operations: tokens::ALL },

@@ -27,6 +27,7 @@ pub fn in_path(path: &str, name: &str) -> Option<&'static str> {
         ("ref", "A workflow's UUID or handle."),
         ("app", "An app's id or alias."),
         ("deployment", "A deployment's id."),
+        ("release", "A release's id."),
         ("binding", "A binding's name."),
         ("collection", "A collection's name."),
         ("number", "A version's number, or the id of a version or a draft."),

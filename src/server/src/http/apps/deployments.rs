@@ -1,21 +1,16 @@
 //! Deployments: bundles that are uploaded, checked and stored; listed and shown.
 
-use std::collections::BTreeMap;
-
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use bundle::{Accepted, MANIFEST};
+use bundle::Accepted;
 use control::apps;
 use store::{DeploymentFile, ListedDeployment, NewFile, StoredApp, StoredDeployment};
 use uuid::Uuid;
-use wire::{
-    AppBinding, AppCollection, CollectionRecord, DeploymentNote, DeploymentRecord, DeploymentReport,
-    DeploymentSummary, ErrorCode, Listed,
-};
+use wire::{DeploymentNote, DeploymentRecord, DeploymentReport, DeploymentSummary, ErrorCode, Listed};
 
-use super::preflight::preflight;
-use super::upload::{Checked, Upload, check};
-use super::{find, records};
+use super::applied::{Applied, Checked};
+use super::records;
+use super::upload::{Checked as Bundle, Upload, check};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{AppsRead, AppsWrite, Asked, Caller};
 use crate::http::idempotency::Reply;
@@ -31,7 +26,7 @@ pub(super) async fn list(
     name: Path<String>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<DeploymentSummary>>> {
-    let app = find(&caller, &name).await?;
+    let app = super::find(&caller, &name).await?;
     let mut query = Params::of(&request);
     let part: Part<Uuid> = Part::of(&mut query, LIST);
     ApiError::refuse(query.finish())?;
@@ -47,66 +42,58 @@ pub(super) async fn show(
     request: HttpRequest,
 ) -> ApiResult<Json<DeploymentRecord>> {
     let (name, id) = path.into_inner();
-    let app = find(&caller, &name).await?;
-    let not_found = || ApiError::new(ErrorCode::DeploymentNotFound);
-    let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
-    let found = caller.store().deployment(app.id, id).await?.ok_or_else(not_found)?;
+    let app = super::find(&caller, &name).await?;
+    let found = self::find(&caller, &app, &id).await?;
     query::none(&request)?;
     let files = caller.store().deployment_files(found.listed.id).await?;
-    Ok(Json(records::deployment(&found, files)?))
+    let applied = Applied::of(&caller, &app, &found).await?;
+    let permissions = match applied.inspect(&caller, &app, records::declared(&found)?).await? {
+        Ok(checked) => Some(checked.record(&caller, &app).await?),
+        Err(_) => None,
+    };
+    Ok(Json(records::deployment(&found, files, permissions)?))
+}
+
+/// The deployment of an app with this id.
+pub(super) async fn find<S>(caller: &Caller<S>, app: &StoredApp, id: &str) -> ApiResult<StoredDeployment> {
+    let not_found = || ApiError::new(ErrorCode::DeploymentNotFound);
+    let id = Uuid::parse_str(id).map_err(|_| not_found())?;
+    caller.store().deployment(app.id, id).await?.ok_or_else(not_found)
 }
 
 /// 201 with the record.
 pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse> {
-    let (checked, declared) = match accepted(&upload).await {
+    let (bundle, applied, checked) = match accepted(&upload).await {
         Ok(accepted) => accepted,
         Err(error) => {
             audit_refusal(&upload.caller, &upload.app, &error).await?;
             return Err(error);
         }
     };
-    checked.store_files(&upload).await?;
-    let Checked(accepted) = checked;
-    let new = row(&upload, &accepted, &declared)?;
+    bundle.store_files(&upload).await?;
+    let Bundle(accepted) = bundle;
+    let new = row(&upload, &accepted, &applied)?;
     let files = accepted.files.iter().map(file).collect::<Vec<_>>();
+    let permissions = checked.record(&upload.caller, &upload.app).await?;
     upload
         .make(async |changes| {
             let made = apps::deploy(changes, upload.caller.requester(), new, &files).await?;
             let files = files.into_iter().map(|new| new.file).collect();
-            Reply::made(true, &records::deployment(&made, files)?)
+            Reply::made(true, &records::deployment(&made, files, Some(permissions))?)
         })
         .await
 }
 
-/// What applies to a deployment.
-struct Applied {
-    bindings: BTreeMap<String, AppBinding>,
-    collections: BTreeMap<String, AppCollection>,
-}
-
 /// Checks the archive, and the workflows of the bindings that apply to it.
-async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<(Checked, Applied)> {
-    let checked = check(upload).await?;
-    let (store, app, declared) = (upload.caller.store(), &upload.app, checked.0.manifest.as_ref());
-    let mut applied = Applied {
-        bindings: declared.map(|manifest| manifest.bindings.clone()).unwrap_or_default(),
-        collections: declared.and_then(|manifest| manifest.collections.clone()).unwrap_or_default(),
-    };
-    if declared.is_none() {
-        for row in store.bindings(app.id, None, i64::MAX).await? {
-            applied.bindings.insert(row.name, records::stored(&row.binding)?);
-        }
-    }
-    if declared.is_none_or(|manifest| manifest.collections.is_none()) {
-        for row in store.collections(app.id, None, i64::MAX).await? {
-            let CollectionRecord { name, kind, capabilities, schema, .. } = records::collection(row)?;
-            applied.collections.insert(name, AppCollection { kind, capabilities, schema });
-        }
-    }
-    let path = if declared.is_some() { MANIFEST } else { "bindings" };
-    let findings =
-        preflight(store, app.workspace_id, &applied.bindings, (path, &**upload.caller.app().clock())).await?;
-    if findings.is_empty() { Ok((checked, applied)) } else { Err(ApiError::found(findings)) }
+async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<(Bundle, Applied, Checked)> {
+    let bundle = check(upload).await?;
+    let (caller, app, declared) = (&upload.caller, &upload.app, bundle.0.manifest.as_ref());
+    let bindings = declared.map(|manifest| manifest.bindings.clone());
+    let collections = declared.and_then(|manifest| manifest.collections.clone());
+    let applied = Applied::new(caller, app, bindings, collections).await?;
+    let frame_ancestors = declared.map(|manifest| manifest.frame_ancestors.clone()).unwrap_or_default();
+    let checked = applied.check(caller, app, (frame_ancestors, bundle.0.wasm)).await?;
+    Ok((bundle, applied, checked))
 }
 
 /// Notes a bundle that was refused in the audit trail.
@@ -141,12 +128,13 @@ fn row(upload: &Upload<AppsWrite>, accepted: &Accepted, applied: &Applied) -> Ap
         created_by: upload.caller.name(),
         created_at: app.clock().now(),
     };
+    let (declares_bindings, declares_collections) = applied.declares();
     Ok(StoredDeployment {
         listed,
         bindings: records::json(&applied.bindings)?,
-        declares_bindings: declared.is_some(),
+        declares_bindings,
         collections: records::json(&applied.collections)?,
-        declares_collections: declared.is_some_and(|manifest| manifest.collections.is_some()),
+        declares_collections,
         report: report(accepted)?,
     })
 }

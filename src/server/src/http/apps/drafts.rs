@@ -133,7 +133,7 @@ pub(super) async fn create_collection(
     change
         .make(async |changes| {
             let made = apps::create_collection(changes, caller.requester(), new).await?;
-            let made = made.ok_or_else(|| full("collections", "An app has at most 32 collections."))?;
+            let made = made.ok_or_else(too_many_collections)?;
             Reply::made(true, &records::collection(made)?)
         })
         .await
@@ -154,6 +154,11 @@ pub(super) async fn delete_collection(
             Ok(Reply::nothing())
         })
         .await
+}
+
+/// The app has as many collections as it can.
+pub(super) fn too_many_collections() -> ApiError {
+    full("collections", "An app has at most 32 collections.")
 }
 
 /// The app has as many as it can.

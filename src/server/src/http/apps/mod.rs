@@ -1,9 +1,12 @@
-//! Hosted apps: created, changed, deployed to, deleted.
+//! Hosted apps: created, changed, deployed to, published, deleted.
 
+mod applied;
 mod deployments;
 mod drafts;
+mod permissions;
 mod preflight;
 mod records;
+mod releases;
 mod requests;
 mod upload;
 
@@ -13,7 +16,7 @@ use control::apps;
 use serde_json::Value;
 use store::StoredApp;
 use uuid::Uuid;
-use wire::operations::apps as operations;
+use wire::operations::{apps as operations, releases as release_operations};
 use wire::{AppRecord, ErrorCode, Listed};
 
 use super::change::Change;
@@ -45,6 +48,12 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::LIST_COLLECTIONS, drafts::list_collections)
         .on(&operations::CREATE_COLLECTION, drafts::create_collection)
         .on(&operations::DELETE_COLLECTION, drafts::delete_collection)
+        .on(&release_operations::PERMISSIONS, releases::permissions)
+        .on(&release_operations::ACKNOWLEDGE, releases::acknowledge)
+        .on(&release_operations::PUBLISH, releases::publish)
+        .on(&release_operations::ROLL_BACK, releases::roll_back)
+        .on(&release_operations::LIST, releases::list)
+        .on(&release_operations::READ, releases::show)
         .register(config);
 }
 
@@ -56,7 +65,13 @@ async fn list(caller: Caller<AppsRead>, request: HttpRequest) -> ApiResult<Json<
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().apps(workspace, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |app| app.id);
-    let data = found.into_iter().map(|app| record(app, caller.app(), &request)).collect();
+    let active: Vec<Uuid> = found.iter().filter_map(|app| app.active_release).collect();
+    let active = caller.store().releases_of(&active).await?;
+    let data = found.into_iter().map(|app| {
+        let release = active.iter().find(|release| Some(release.id) == app.active_release);
+        record(app, release, (caller.app(), &request))
+    });
+    let data = data.collect();
     Ok(Json(Listed { data, next_cursor }))
 }
 
@@ -67,7 +82,7 @@ async fn create(change: Change<AppsWrite>) -> ApiResult<HttpResponse> {
     change
         .make(async |changes| {
             let made = apps::create(changes, caller.requester(), workspace, &wanted).await?;
-            Reply::made(true, &record(made, caller.app(), change.request()))
+            Reply::made(true, &record(made, None, (caller.app(), change.request())))
         })
         .await
 }
@@ -79,7 +94,11 @@ async fn show(
 ) -> ApiResult<Json<AppRecord>> {
     let app = find(&caller, &name).await?;
     query::none(&request)?;
-    Ok(Json(record(app, caller.app(), &request)))
+    let active = match app.active_release {
+        Some(id) => caller.store().releases_of(&[id]).await?,
+        None => Vec::new(),
+    };
+    Ok(Json(record(app, active.first(), (caller.app(), &request))))
 }
 
 /// 200 with the record.
@@ -92,15 +111,18 @@ async fn update(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
         requests::update(body)
     });
     if discloses {
-        let workspace = caller.store().workspace(app.workspace_id).await?;
-        let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::AppNotFound))?;
-        caller.allowed(apps::check_publishes(caller.requester(), &workspace)).await?;
+        check_publishes(caller, app.workspace_id).await?;
     }
     let wanted = wanted?;
     change
         .make(async |changes| {
             let changed = apps::update(changes, caller.requester(), app.id, wanted).await?;
-            Reply::ok(&record(changed, caller.app(), change.request()))
+            let active = match changed.active_release {
+                Some(active) => changes.release(changed.id, active).await?,
+                None => None,
+            };
+            let active = active.map(|release| release.listed());
+            Reply::ok(&record(changed, active.as_ref(), (caller.app(), change.request())))
         })
         .await
 }
@@ -123,4 +145,11 @@ async fn find<S: Asked>(caller: &Caller<S>, name: &str) -> ApiResult<StoredApp> 
     let found = caller.store().app(name).await?.ok_or_else(|| ApiError::new(ErrorCode::AppNotFound))?;
     caller.enter_workspace_of(found.workspace_id).await?;
     Ok(found)
+}
+
+/// The caller may decide what visitors of the workspace's apps receive.
+async fn check_publishes<S: Asked>(caller: &Caller<S>, workspace: Uuid) -> ApiResult<()> {
+    let workspace = caller.store().workspace(workspace).await?;
+    let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::AppNotFound))?;
+    caller.allowed(apps::check_publishes(caller.requester(), &workspace)).await
 }

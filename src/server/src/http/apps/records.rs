@@ -3,16 +3,26 @@
 use actix_web::HttpRequest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use store::{DeploymentFile, ListedDeployment, StoredApp, StoredBinding, StoredCollection, StoredDeployment};
+use store::{
+    DeploymentFile, ListedDeployment, ListedRelease, StoredApp, StoredBinding, StoredCollection,
+    StoredDeployment, StoredRelease,
+};
+use uuid::Uuid;
 use wire::{
-    AppAccess, AppRecord, BindingRecord, CollectionKind, CollectionRecord, DeploymentFileRecord,
-    DeploymentRecord, DeploymentSummary, ErrorCode,
+    ActiveRelease, AppAccess, AppRecord, BindingRecord, CollectionKind, CollectionRecord,
+    DeploymentFileRecord, DeploymentRecord, DeploymentSummary, ErrorCode, PermissionsRecord, ReleaseRecord,
+    ReleaseSummary,
 };
 
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, time};
 
-pub(super) fn record(row: StoredApp, app: &App, request: &HttpRequest) -> AppRecord {
+/// `release`: the active one.
+pub(super) fn record(
+    row: StoredApp,
+    release: Option<&ListedRelease>,
+    (app, request): (&App, &HttpRequest),
+) -> AppRecord {
     AppRecord {
         id: row.id.to_string(),
         url: app.url_of_alias(request, &row.alias),
@@ -21,8 +31,13 @@ pub(super) fn record(row: StoredApp, app: &App, request: &HttpRequest) -> AppRec
         workspace_id: row.workspace_id.to_string(),
         // What is not known is open to members only.
         access: AppAccess::from_name(&row.access).unwrap_or(AppAccess::Members),
-        active_release: None,
-        permission_revision: None,
+        active_release: release.map(|release| ActiveRelease {
+            id: release.id.to_string(),
+            number: release.number,
+            deployment_id: release.deployment_id.to_string(),
+            created_at: time(release.created_at),
+        }),
+        permission_revision: release.map(|release| release.permission_revision.clone()),
         created_at: time(row.created_at),
         updated_at: time(row.updated_at),
     }
@@ -45,7 +60,12 @@ pub(super) fn deployment_summary(row: &ListedDeployment) -> ApiResult<Deployment
     })
 }
 
-pub(super) fn deployment(row: &StoredDeployment, files: Vec<DeploymentFile>) -> ApiResult<DeploymentRecord> {
+/// `permissions`: what it may do now, if that is known.
+pub(super) fn deployment(
+    row: &StoredDeployment,
+    files: Vec<DeploymentFile>,
+    permissions: Option<PermissionsRecord>,
+) -> ApiResult<DeploymentRecord> {
     let file = |file: DeploymentFile| DeploymentFileRecord {
         path: file.path,
         size: file.size,
@@ -57,7 +77,38 @@ pub(super) fn deployment(row: &StoredDeployment, files: Vec<DeploymentFile>) -> 
         files: files.into_iter().map(file).collect(),
         bindings: stored(&row.bindings)?,
         collections: stored(&row.collections)?,
+        permissions,
         report: stored(&row.report)?,
+    })
+}
+
+/// What a deployment declares besides bindings and collections: the origins of frames, and WebAssembly.
+pub(super) fn declared(row: &StoredDeployment) -> ApiResult<(Vec<String>, bool)> {
+    Ok((stored(&row.listed.frame_ancestors)?, row.listed.wasm))
+}
+
+pub(super) fn release_summary(row: ListedRelease, active: Option<Uuid>) -> ApiResult<ReleaseSummary> {
+    Ok(ReleaseSummary {
+        active: active == Some(row.id),
+        id: row.id.to_string(),
+        app_id: row.app_id.to_string(),
+        number: row.number,
+        deployment_id: row.deployment_id.to_string(),
+        source_release_id: row.source_release_id.map(|id| id.to_string()),
+        permission_revision: row.permission_revision,
+        spa: row.spa,
+        frame_ancestors: stored(&row.frame_ancestors)?,
+        wasm: row.wasm,
+        created_at: time(row.created_at),
+        created_by: row.created_by,
+    })
+}
+
+pub(super) fn release(row: &StoredRelease, is_active: bool) -> ApiResult<ReleaseRecord> {
+    Ok(ReleaseRecord {
+        summary: release_summary(row.listed(), is_active.then_some(row.id))?,
+        bindings: stored(&row.bindings)?,
+        collections: stored(&row.collections)?,
     })
 }
 

@@ -32,8 +32,8 @@ pub(super) use handshake::offered_protocols;
 pub(super) use page_caller::PageCaller;
 pub(super) use person::person;
 pub(super) use scopes::{
-    AppsRead, AppsWrite, Asked, ChatSession, MembersRemove, TokensRead, TokensWrite, VaultRead, VaultWrite,
-    WorkflowsExecute, WorkflowsRead, WorkflowsWrite, WorkspacesRead, WorkspacesWrite,
+    AppsPublish, AppsRead, AppsWrite, Asked, ChatSession, MembersRemove, TokensRead, TokensWrite, VaultRead,
+    VaultWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite, WorkspacesRead, WorkspacesWrite,
 };
 pub(super) use socket::SocketCaller;
 pub(super) use watcher::Watcher;

@@ -46,4 +46,5 @@ asked! {
     VaultWrite: true;
     AppsRead: false;
     AppsWrite: true;
+    AppsPublish: true;
 }

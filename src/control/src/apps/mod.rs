@@ -1,4 +1,6 @@
-//! Hosted apps: created, changed, deployed to, deleted.
+//! Hosted apps: created, changed, deployed to, published, deleted.
+
+mod releases;
 
 use auth::scope::Scope;
 use store::{
@@ -9,6 +11,7 @@ use uuid::Uuid;
 use wire::{AuditAction, CreateApp, ErrorCode, UpdateApp};
 
 use crate::{Decision, Refusal, Requester, place};
+pub use releases::{Published, Resolved, acknowledge, publish, roll_back};
 
 /// The host that browsers often try by themselves.
 const RESERVED: &str = "www";

@@ -1,21 +1,25 @@
 //! Whether the workflows of bindings can run for an app: they exist and compile on this instance, their credentials exist, what they
-//! run is fixed, and nothing in them waits for a person or a page.
+//! run is fixed, and nothing in them waits for a person or a page. The same walk finds what a release freezes and what it may do.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod graph;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bundle::MAX_FINDINGS;
 use engine::NodeEffect;
 use kernel::Clock;
-use serde_json::Value;
-use store::{Store, WorkflowRef};
-use tokio::task::spawn_blocking;
+use serde_json::{Map, Value};
+use store::{Store, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
-use wire::{AppBinding, BundleFinding, ErrorCode, shortened};
+use wire::{
+    AppBinding, BundleFinding, ErrorCode, FrozenInclude, OutboundNode, PermissionWorkflow, shortened,
+};
 
 use super::upload::busy;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::ApiResult;
+use graph::Facts;
 
 /// Workflows inside workflows, the one of the binding included.
 const MAX_DEPTH: usize = 8;
@@ -26,18 +30,47 @@ const TIME: Duration = Duration::from_secs(10);
 /// Nodes and tools whose result comes from a person or a page.
 const FORBIDDEN: [&str; 4] = ["wait_for_input", "ask", "client_tool", "client_effect"];
 
-/// Every reason why the bindings cannot run, at most [`MAX_FINDINGS`]. `path`: where the bindings are declared.
+/// What was found about bindings.
+#[derive(Debug, Default)]
+pub(super) struct Preflight {
+    /// Every reason why they cannot run, at most [`MAX_FINDINGS`].
+    pub(super) findings: Vec<BundleFinding>,
+    /// What they run, by their names. Complete if there are no findings.
+    pub(super) bindings: BTreeMap<String, Walked>,
+    /// Every workflow that they run, by its id.
+    pub(super) workflows: BTreeMap<Uuid, PermissionWorkflow>,
+}
+
+/// What a binding runs.
+#[derive(Debug)]
+pub(super) struct Walked {
+    pub(super) workflow: Uuid,
+    pub(super) handle: String,
+    pub(super) version: i32,
+    pub(super) version_id: Uuid,
+    /// SHA-256 of the graph, hexadecimal.
+    pub(super) digest: String,
+    pub(super) runnable_config: Option<Map<String, Value>>,
+    /// Versions that it runs as sub-workflows, in all depths.
+    pub(super) includes: BTreeSet<FrozenInclude>,
+    /// Nodes and tools that act outside of the service, in all of them.
+    pub(super) outbound: BTreeSet<OutboundNode>,
+    /// Credentials that any of them names.
+    pub(super) credentials: BTreeSet<String>,
+}
+
+/// Checks bindings. `path`: where they are declared.
 ///
 /// # Errors
-/// [`ApiError`] if the database does not answer, 503 if the check takes too long.
+/// [`crate::http::error::ApiError`] if the database does not answer, 503 if the check takes too long.
 pub(super) async fn preflight(
     store: &Store,
     workspace: Uuid,
     bindings: &BTreeMap<String, AppBinding>,
     (path, clock): (&'static str, &dyn Clock),
-) -> ApiResult<Vec<BundleFinding>> {
+) -> ApiResult<Preflight> {
     if bindings.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Preflight::default());
     }
     let credentials = store.credential_names(workspace).await?.into_iter().collect();
     let mut walk = Walk {
@@ -48,13 +81,13 @@ pub(super) async fn preflight(
         clock,
         end: clock.monotonic().saturating_add(TIME),
         known: HashMap::new(),
-        findings: Vec::new(),
+        found: Preflight::default(),
     };
     for (name, binding) in bindings {
         walk.binding(name, binding).await?;
     }
-    walk.findings.truncate(MAX_FINDINGS);
-    Ok(walk.findings)
+    walk.found.findings.truncate(MAX_FINDINGS);
+    Ok(walk.found)
 }
 
 struct Walk<'a> {
@@ -67,7 +100,7 @@ struct Walk<'a> {
     end: Duration,
     /// What the versions say that were read.
     known: HashMap<(Uuid, i32), Arc<Facts>>,
-    findings: Vec<BundleFinding>,
+    found: Preflight,
 }
 
 /// A version that a binding, or a node below it, names.
@@ -87,7 +120,7 @@ impl Walk<'_> {
         // At which depth: another way to a version may be a longer one.
         let mut seen: HashMap<(Uuid, i32), usize> = HashMap::new();
         while let Some(step) = waiting.pop() {
-            if self.findings.len() >= MAX_FINDINGS {
+            if self.found.findings.len() >= MAX_FINDINGS {
                 return Ok(());
             }
             if self.clock.monotonic() >= self.end {
@@ -135,6 +168,7 @@ impl Walk<'_> {
         let place = format!("Binding '{binding}', workflow '{}' version {number}", found.handle);
         if known.is_none() {
             self.graph(&place, &facts);
+            self.keep(binding, (&found, number), &facts);
         }
         for node in facts.nodes.iter().filter(|node| node.kind == "sub_workflow") {
             let named_by = format!("{place}, node '{}'", shortened(&node.node));
@@ -160,9 +194,38 @@ impl Walk<'_> {
             return Ok(Some((number, Arc::clone(known))));
         }
         let Some(stored) = self.store.version(workflow, number).await? else { return Ok(None) };
-        let facts = Arc::new(read_graph(stored.graph).await?);
+        let facts = Arc::new(Facts::read(stored).await?);
         self.known.insert((workflow, number), Arc::clone(&facts));
         Ok(Some((number, facts)))
+    }
+
+    /// Adds a version to what a binding runs; the first one is its own.
+    fn keep(&mut self, binding: &str, (workflow, number): (&StoredWorkflow, i32), facts: &Facts) {
+        let shown = PermissionWorkflow { handle: workflow.handle.clone(), name: workflow.name.clone() };
+        self.found.workflows.insert(workflow.id, shown);
+        let credentials = facts.credentials.iter().map(|(_, credential)| credential.clone());
+        match self.found.bindings.get_mut(binding) {
+            Some(walked) => {
+                walked.includes.insert(facts.include(workflow.id, number));
+                walked.credentials.extend(credentials);
+                facts.outbound(workflow.id, number, &mut walked.outbound);
+            }
+            None => {
+                let mut walked = Walked {
+                    workflow: workflow.id,
+                    handle: workflow.handle.clone(),
+                    version: number,
+                    version_id: facts.id,
+                    digest: facts.digest.clone(),
+                    runnable_config: facts.runnable_config.clone(),
+                    includes: BTreeSet::new(),
+                    outbound: BTreeSet::new(),
+                    credentials: credentials.collect(),
+                };
+                facts.outbound(workflow.id, number, &mut walked.outbound);
+                self.found.bindings.insert(binding.to_owned(), walked);
+            }
+        }
     }
 
     /// What is wrong with a version itself.
@@ -187,7 +250,12 @@ impl Walk<'_> {
 
     fn note(&mut self, detail: String) {
         let code = ErrorCode::WorkflowPreflightFailed.as_str().to_owned();
-        self.findings.push(BundleFinding { code, path: Some(self.path.to_owned()), line: None, detail });
+        self.found.findings.push(BundleFinding {
+            code,
+            path: Some(self.path.to_owned()),
+            line: None,
+            detail,
+        });
     }
 }
 
@@ -196,51 +264,4 @@ fn fixed_version(node: &NodeEffect) -> Option<(String, i64)> {
     let reference = node.workflow.as_ref()?;
     let version = i64::try_from(reference.version?).ok()?;
     Some((reference.workflow.clone(), version))
-}
-
-/// What a graph says.
-struct Facts {
-    /// Why it does not compile.
-    problem: Option<String>,
-    /// Nodes and the credentials that they name.
-    credentials: Vec<(String, String)>,
-    nodes: Vec<NodeEffect>,
-}
-
-/// Reads a graph on a thread where that keeps no request waiting.
-async fn read_graph(graph: Value) -> ApiResult<Facts> {
-    let read = move || {
-        let compiled = engine::parse(&graph).and_then(|graph| engine::compile(&graph).map(drop));
-        let problem = compiled.err().map(|problems| {
-            let first = problems.first().map(|problem| format!("{}: {}", problem.pointer, problem.message));
-            first.unwrap_or_default()
-        });
-        let credentials = engine::credentials(&graph).into_iter();
-        let credentials = credentials.map(|one| (node_at(&graph, &one.pointer), one.name)).collect();
-        Facts { problem, credentials, nodes: engine::effects(&graph) }
-    };
-    spawn_blocking(read).await.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
-}
-
-/// The name of the node that a pointer leads into.
-fn node_at(graph: &Value, pointer: &str) -> String {
-    let end = pointer.match_indices('/').nth(2).map_or(pointer.len(), |(end, _)| end);
-    let node = pointer.get(..end).and_then(|pointer| graph.pointer(pointer));
-    node.and_then(|node| node.get("name")?.as_str()).unwrap_or(pointer).to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_node_is_named_by_what_leads_into_it() {
-        let graph = json!({"nodes": [{"name": "a"}, {"name": "ask", "headers": {"x": 1}}]});
-        assert_eq!(node_at(&graph, "/nodes/1/headers/x"), "ask");
-        assert_eq!(node_at(&graph, "/nodes/0"), "a");
-        assert_eq!(node_at(&graph, "/nodes/7/url"), "/nodes/7/url");
-        assert_eq!(node_at(&graph, ""), "");
-    }
 }

@@ -1,0 +1,201 @@
+//! What applies to a deployment, and what that may do.
+
+use std::collections::BTreeMap;
+
+use bundle::MANIFEST;
+use control::apps::Resolved;
+use store::{Drafts, StoredApp, StoredDeployment};
+use uuid::Uuid;
+use wire::{
+    AppBinding, AppCollection, BundleFinding, CollectionRecord, FrozenBinding, Permissions, PermissionsRecord,
+};
+
+use super::preflight::{Preflight, Walked, preflight};
+use super::{permissions, records};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard::Caller;
+
+/// The bindings and collections that apply to a deployment.
+pub(super) struct Applied {
+    pub(super) bindings: BTreeMap<String, AppBinding>,
+    pub(super) collections: BTreeMap<String, AppCollection>,
+    declares_bindings: bool,
+    declares_collections: bool,
+    /// Those of the app.
+    drafts: Drafts,
+}
+
+impl Applied {
+    /// Those that a manifest declares; those of the app where it declares none.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the database does not answer.
+    pub(super) async fn new<S>(
+        caller: &Caller<S>,
+        app: &StoredApp,
+        bindings: Option<BTreeMap<String, AppBinding>>,
+        collections: Option<BTreeMap<String, AppCollection>>,
+    ) -> ApiResult<Self> {
+        let (declares_bindings, declares_collections) = (bindings.is_some(), collections.is_some());
+        let drafts = match (declares_bindings, declares_collections) {
+            (true, true) => Drafts::default(),
+            _ => caller.store().drafts(app.id).await?,
+        };
+        let bindings = match bindings {
+            Some(bindings) => bindings,
+            None => {
+                let read =
+                    |(name, binding): (&String, &String)| Ok((name.clone(), records::stored(binding)?));
+                drafts.bindings.iter().map(read).collect::<ApiResult<_>>()?
+            }
+        };
+        let collections = match collections {
+            Some(collections) => collections,
+            None => {
+                let read = |row: store::StoredCollection| {
+                    let CollectionRecord { name, kind, capabilities, schema, .. } = records::collection(row)?;
+                    Ok((name, AppCollection { kind, capabilities, schema }))
+                };
+                drafts.collections.values().cloned().map(read).collect::<ApiResult<_>>()?
+            }
+        };
+        Ok(Self { bindings, collections, declares_bindings, declares_collections, drafts })
+    }
+
+    /// Those that apply to a stored deployment now.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the database does not answer.
+    pub(super) async fn of<S>(
+        caller: &Caller<S>,
+        app: &StoredApp,
+        deployment: &StoredDeployment,
+    ) -> ApiResult<Self> {
+        let read = |declares: bool, json: &str| declares.then(|| records::stored(json)).transpose();
+        let bindings = read(deployment.declares_bindings, &deployment.bindings)?;
+        let collections = deployment.declares_collections.then(|| records::stored(&deployment.collections));
+        Self::new(caller, app, bindings, collections.transpose()?).await
+    }
+
+    /// Whether the manifest declares the bindings, and the collections.
+    pub(super) fn declares(&self) -> (bool, bool) {
+        (self.declares_bindings, self.declares_collections)
+    }
+
+    /// Checks what applies, and finds what it may do.
+    ///
+    /// # Errors
+    /// The findings; 503 if the check takes too long.
+    pub(super) async fn check<S>(
+        &self,
+        caller: &Caller<S>,
+        app: &StoredApp,
+        (frame_ancestors, wasm): (Vec<String>, bool),
+    ) -> ApiResult<Checked> {
+        match self.inspect(caller, app, (frame_ancestors, wasm)).await? {
+            Ok(checked) => Ok(checked),
+            Err(findings) => Err(ApiError::found(findings)),
+        }
+    }
+
+    /// The same; the findings are no error.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the database does not answer, 503 if the check takes too long.
+    pub(super) async fn inspect<S>(
+        &self,
+        caller: &Caller<S>,
+        app: &StoredApp,
+        (frame_ancestors, wasm): (Vec<String>, bool),
+    ) -> ApiResult<Result<Checked, Vec<BundleFinding>>> {
+        let path = if self.declares_bindings { MANIFEST } else { "bindings" };
+        let clock = &**caller.app().clock();
+        let found = preflight(caller.store(), app.workspace_id, &self.bindings, (path, clock)).await?;
+        if !found.findings.is_empty() {
+            return Ok(Err(found.findings));
+        }
+        let permissions = permissions::of(&self.bindings, &self.collections, &found, (frame_ancestors, wasm));
+        let revision = permissions::revision(&permissions)?;
+        Ok(Ok(Checked { found, permissions, revision }))
+    }
+
+    /// Everything that a release of the deployment freezes.
+    ///
+    /// # Errors
+    /// [`ApiError`] if something cannot be written as JSON.
+    pub(super) fn resolve(
+        self,
+        checked: Checked,
+        deployment: &StoredDeployment,
+        release: Uuid,
+    ) -> ApiResult<Resolved> {
+        let Checked { found, permissions, revision } = checked;
+        let permissions = records::json(&permissions)?;
+        let mut walked = found.bindings;
+        let frozen = self.bindings.into_iter().filter_map(|(name, binding)| {
+            let walked = walked.remove(&name)?;
+            Some((name, frozen(binding, walked)))
+        });
+        Ok(Resolved {
+            release,
+            deployment: deployment.listed.id,
+            drafts: self.drafts,
+            declares_bindings: self.declares_bindings,
+            declares_collections: self.declares_collections,
+            bindings: frozen.collect(),
+            collections: self.collections,
+            workflows: found.workflows.into_keys().collect(),
+            permission_revision: revision,
+            permissions,
+            spa: deployment.listed.spa,
+            frame_ancestors: deployment.listed.frame_ancestors.clone(),
+            wasm: deployment.listed.wasm,
+        })
+    }
+}
+
+/// What applies was checked.
+pub(super) struct Checked {
+    found: Preflight,
+    permissions: Permissions,
+    pub(super) revision: String,
+}
+
+impl Checked {
+    /// What clients see of it.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the database does not answer.
+    pub(super) async fn record<S>(self, caller: &Caller<S>, app: &StoredApp) -> ApiResult<PermissionsRecord> {
+        let store = caller.store();
+        let active = match app.active_release {
+            Some(active) => store.release(app.id, active).await?,
+            None => None,
+        };
+        let before = active.map(|release| records::stored(&release.permissions)).transpose()?;
+        Ok(PermissionsRecord {
+            acknowledged: store.is_acknowledged(app.id, &self.revision).await?,
+            changes: permissions::changes(&before.unwrap_or_default(), &self.permissions)?,
+            permission_revision: self.revision,
+            permissions: self.permissions,
+            workflows: self.found.workflows.into_iter().map(|(id, shown)| (id.to_string(), shown)).collect(),
+        })
+    }
+}
+
+fn frozen(binding: AppBinding, walked: Walked) -> FrozenBinding {
+    FrozenBinding {
+        workflow_id: walked.workflow.to_string(),
+        workflow_handle: walked.handle,
+        version: walked.version,
+        version_id: walked.version_id.to_string(),
+        digest: walked.digest,
+        runnable_config: walked.runnable_config.map(serde_json::Value::Object),
+        includes: walked.includes.into_iter().collect(),
+        access_mode: binding.access_mode,
+        input_schema: binding.input_schema,
+        output_projection: binding.output_projection,
+        visitor_can_read_output: binding.visitor_can_read_output,
+        limits: binding.limits,
+    }
+}

@@ -1,0 +1,177 @@
+//! Permissions shown and acknowledged; releases published, repeated, listed and shown.
+
+use actix_web::web::{Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use control::apps::{self, Published};
+use serde_json::{Map, Value};
+use store::{Acknowledgement, StoredApp};
+use uuid::Uuid;
+use wire::{
+    AcknowledgementRecord, ErrorCode, FieldError, Listed, PermissionsRecord, ReleaseRecord, ReleaseSummary,
+};
+
+use super::applied::{Applied, Checked};
+use super::{deployments, drafts, find, records};
+use crate::http::change::Change;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::fields::Fields;
+use crate::http::guard::{AppsPublish, AppsRead, Caller};
+use crate::http::idempotency::Reply;
+use crate::http::paging::Part;
+use crate::http::query::{self, Params};
+use crate::http::time;
+
+/// In a cursor.
+const LIST: &str = "releases";
+/// How often a publish resolves a deployment again, because something has changed meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// What a deployment may do if it is published now.
+pub(super) async fn permissions(
+    caller: Caller<AppsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<Json<PermissionsRecord>> {
+    let (name, id) = path.into_inner();
+    let app = find(&caller, &name).await?;
+    let deployment = deployments::find(&caller, &app, &id).await?;
+    query::none(&request)?;
+    let applied = Applied::of(&caller, &app, &deployment).await?;
+    let checked = applied.check(&caller, &app, records::declared(&deployment)?).await?;
+    Ok(Json(checked.record(&caller, &app).await?))
+}
+
+/// 200 with the first acknowledgement of the revision.
+pub(super) async fn acknowledge(
+    change: Change<AppsPublish>,
+    path: Path<(String, String)>,
+) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let (name, id) = path.into_inner();
+    let app = find(caller, &name).await?;
+    check_publishes(caller, &app).await?;
+    let deployment = deployments::find(caller, &app, &id).await?;
+    let revision = change.wanted(|body| text(body, "permission_revision"))?;
+    let applied = Applied::of(caller, &app, &deployment).await?;
+    let Checked { revision: current, .. } =
+        applied.check(caller, &app, records::declared(&deployment)?).await?;
+    if revision != current {
+        return Err(ApiError::new(ErrorCode::PermissionRevisionStale));
+    }
+    let new = Acknowledgement {
+        app_id: app.id,
+        permission_revision: revision,
+        workspace_id: app.workspace_id,
+        acknowledged_by: caller.name(),
+        acknowledged_at: caller.app().clock().now(),
+    };
+    change
+        .make(async |changes| {
+            let stored = apps::acknowledge(changes, caller.requester(), new).await?;
+            Reply::ok(&AcknowledgementRecord {
+                permission_revision: stored.permission_revision,
+                acknowledged_at: time(stored.acknowledged_at),
+                acknowledged_by: stored.acknowledged_by,
+            })
+        })
+        .await
+}
+
+/// 201 with the release.
+pub(super) async fn publish(
+    change: Change<AppsPublish>,
+    path: Path<(String, String)>,
+) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let (name, id) = path.into_inner();
+    let app = find(caller, &name).await?;
+    check_publishes(caller, &app).await?;
+    let deployment = deployments::find(caller, &app, &id).await?;
+    change.wants_no_more()?;
+    if !deployment.listed.available {
+        return Err(ApiError::new(ErrorCode::DeploymentStale));
+    }
+    let mut attempt = 1;
+    loop {
+        let applied = Applied::of(caller, &app, &deployment).await?;
+        let checked = applied.check(caller, &app, records::declared(&deployment)?).await?;
+        let resolved = applied.resolve(checked, &deployment, caller.app().new_id()?)?;
+        let made = change.make(async |changes| {
+            let published =
+                apps::publish(changes, caller.requester(), &app, &resolved, caller.name()).await?;
+            match published {
+                Published::Released(made) => Reply::made(true, &records::release(&made, true)?),
+                Published::TooManyCollections => Err(drafts::too_many_collections()),
+            }
+        });
+        match made.await {
+            // A workflow, or something of the app, has changed since it was read.
+            Err(error) if error.code() == ErrorCode::PermissionRevisionStale && attempt < ATTEMPTS => {
+                attempt += 1;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// 201 with the new release.
+pub(super) async fn roll_back(change: Change<AppsPublish>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let app = find(caller, &name).await?;
+    check_publishes(caller, &app).await?;
+    let source = change.wanted(|body| text(body, "release"))?;
+    let source = Uuid::parse_str(&source).map_err(|_| ApiError::new(ErrorCode::ReleaseNotFound))?;
+    let id = caller.app().new_id()?;
+    change
+        .make(async |changes| {
+            let made =
+                apps::roll_back(changes, caller.requester(), &app, (source, id), caller.name()).await?;
+            Reply::made(true, &records::release(&made, true)?)
+        })
+        .await
+}
+
+/// The newest first.
+pub(super) async fn list(
+    caller: Caller<AppsRead>,
+    name: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<Json<Listed<ReleaseSummary>>> {
+    let app = find(&caller, &name).await?;
+    let mut query = Params::of(&request);
+    let part: Part<i32> = Part::of(&mut query, LIST);
+    ApiError::refuse(query.finish())?;
+    let mut found = caller.store().releases(app.id, part.after, part.wanted()).await?;
+    let next_cursor = part.cut(LIST, &mut found, |release| release.number);
+    let record = |row| records::release_summary(row, app.active_release);
+    let data = found.into_iter().map(record).collect::<ApiResult<_>>()?;
+    Ok(Json(Listed { data, next_cursor }))
+}
+
+pub(super) async fn show(
+    caller: Caller<AppsRead>,
+    path: Path<(String, String)>,
+    request: HttpRequest,
+) -> ApiResult<Json<ReleaseRecord>> {
+    let (name, id) = path.into_inner();
+    let app = find(&caller, &name).await?;
+    let not_found = || ApiError::new(ErrorCode::ReleaseNotFound);
+    let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
+    let found = caller.store().release(app.id, id).await?.ok_or_else(not_found)?;
+    query::none(&request)?;
+    Ok(Json(records::release(&found, app.active_release == Some(id))?))
+}
+
+/// The caller may decide what visitors of the app receive.
+async fn check_publishes(caller: &Caller<AppsPublish>, app: &StoredApp) -> ApiResult<()> {
+    super::check_publishes(caller, app.workspace_id).await
+}
+
+/// The only member of a body.
+fn text(body: &Map<String, Value>, name: &'static str) -> Result<String, Vec<FieldError>> {
+    let mut fields = Fields::of(body);
+    fields.require(name);
+    let text = fields.text(name).unwrap_or_default().to_owned();
+    let problems = fields.finish();
+    if problems.is_empty() { Ok(text) } else { Err(problems) }
+}
