@@ -2,6 +2,7 @@
 
 mod deployments;
 mod drafts;
+mod examples;
 mod preflight;
 mod records;
 mod releases;

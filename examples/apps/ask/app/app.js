@@ -1,0 +1,178 @@
+// One question, one answer: a form that calls the workflow behind the binding `ask`.
+
+import { ServiceError, auth, call, config } from '/__service/client.js';
+import { addressOf, at, element } from '/dom.js';
+import { open } from '/favourites.js';
+
+const BINDING = 'ask';
+const STATES = { queued: 'Waiting for a place …', running: 'Looking it up …' };
+const PROBLEMS = {
+  input_invalid: 'Please ask in at most 300 letters.',
+  input_too_large: 'Please ask in at most 300 letters.',
+  timed_out: 'The answer took too long. Please try again.',
+  run_failed: 'The question could not be answered. Please try again.',
+  storage_full: 'No more questions can be answered at the moment.',
+};
+
+const form = at('form');
+const input = at('question');
+const send = at('send');
+
+let favourites;
+/** The question that is being answered, if any; a later one replaces it. */
+let asking;
+
+/** What a visitor can do about a failure. */
+function explain(error) {
+  if (!(error instanceof ServiceError)) return 'There is no connection. Please try again.';
+  if (error.code === 'rate_limited') {
+    const wait = Math.ceil(error.retryAfter ?? 1);
+    return wait > 3600
+      ? 'That was the last question of the day. Please come back tomorrow.'
+      : `That was quick. Please ask again in ${wait} ${wait === 1 ? 'second' : 'seconds'}.`;
+  }
+  return PROBLEMS[error.code] ?? 'The service does not answer at the moment. Please try again.';
+}
+
+function showProblem(text) {
+  at('problem').textContent = text;
+  at('problem').hidden = !text;
+}
+
+function showProgress(state) {
+  at('progress').hidden = !state;
+  at('state').textContent = state ? (STATES[state] ?? '') : '';
+  // Not `disabled`, which would take the focus away.
+  send.setAttribute('aria-disabled', String(Boolean(state)));
+}
+
+function showAnswer(question, { answer, topic }) {
+  at('asked').textContent = question;
+  at('result').value = answer;
+  at('topic').textContent = topic ?? '';
+  at('actions').replaceChildren(saveButton(question, answer));
+  at('ideas').hidden = true;
+  at('card').hidden = false;
+}
+
+async function ask(question) {
+  asking?.abort();
+  const own = new AbortController();
+  asking = own;
+  showProblem('');
+  at('card').hidden = true;
+  at('result').value = '';
+  showProgress('queued');
+  try {
+    const onState = (state) => {
+      if (asking === own) showProgress(state);
+    };
+    const output = await call(BINDING, { question }, { signal: own.signal, onState });
+    if (asking === own) showAnswer(question, output);
+  } catch (error) {
+    if (asking === own && !own.signal.aborted) showProblem(explain(error));
+  } finally {
+    if (asking === own) {
+      asking = undefined;
+      showProgress();
+    }
+  }
+}
+
+/** Opens the page with a question: at the start, and by the buttons of the browser. */
+function follow() {
+  const question = new URLSearchParams(location.search).get('q')?.trim().slice(0, 300) ?? '';
+  input.value = question;
+  if (question) ask(question);
+}
+
+form.addEventListener('submit', (event) => {
+  event.preventDefault();
+  const question = input.value.trim();
+  if (!question || asking) return;
+  history.pushState(null, '', addressOf(question));
+  ask(question);
+});
+
+document.addEventListener('click', (event) => {
+  const link = event.target.closest?.('a[href^="/?"]');
+  if (!link || event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  history.pushState(null, '', link.href);
+  follow();
+  input.focus();
+});
+
+addEventListener('popstate', follow);
+
+function saveButton(question, answer) {
+  const button = element('button', { type: 'button', className: 'plain' }, '☆ Keep as favourite');
+  button.addEventListener('click', async () => {
+    try {
+      await favourites.add(question, answer);
+      button.replaceWith(element('span', { className: 'quiet', role: 'status' }, '★ Kept'));
+      await showFavourites();
+    } catch (error) {
+      showProblem(error instanceof ServiceError && error.status < 500 ? 'This could not be kept.' : explain(error));
+    }
+  });
+  return button;
+}
+
+async function showFavourites() {
+  const list = await favourites.list();
+  at('saved').hidden = list.length === 0;
+  at('saved-note').textContent = favourites.isOfAccount ? 'Kept in your account.' : 'Kept in this browser only.';
+  at('favourites').replaceChildren(...list.map(favouriteRow));
+}
+
+function favouriteRow(favourite) {
+  const { question, answer } = favourite;
+  const remove = element('button', { type: 'button', className: 'plain' }, 'Remove');
+  remove.setAttribute('aria-label', `Remove: ${question}`);
+  remove.addEventListener('click', async () => {
+    try {
+      await favourites.remove(favourite);
+    } catch (error) {
+      // It is gone already: another window has removed it.
+      if (error?.status !== 404) return showProblem(explain(error));
+    }
+    await showFavourites();
+    (at('favourites').querySelector('button') ?? input).focus();
+  });
+  const link = element('a', { href: addressOf(question) }, question);
+  return element('li', {}, element('p', {}, link), element('p', { className: 'quiet' }, answer), remove);
+}
+
+function showAccount(mode, session) {
+  if (session.authenticated) {
+    const out = element('button', { type: 'button', className: 'plain' }, 'Sign out');
+    out.addEventListener('click', async () => {
+      await auth.logout().catch((error) => showProblem(explain(error)));
+      location.reload();
+    });
+    at('account').replaceChildren(session.display_name ?? 'Signed in', out);
+  } else if (mode !== 'none') {
+    const link = element('a', { href: '/__service/auth/login' }, 'Sign in');
+    link.addEventListener('click', (event) => {
+      event.preventDefault();
+      auth.login(location.pathname + location.search);
+    });
+    at('account').replaceChildren(link);
+  }
+}
+
+async function begin() {
+  follow();
+  try {
+    const [{ auth: { mode } }, session] = await Promise.all([config(), auth.session()]);
+    showAccount(mode, session);
+    favourites = await open(session.authenticated);
+  } catch {
+    // Questions may be answered all the same.
+    favourites = await open(false);
+  }
+  await showFavourites().catch((error) => showProblem(explain(error)));
+}
+
+begin();

@@ -1,0 +1,102 @@
+//! The apps of `examples/apps`: checked, and deployed with their workflows.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use integration_tests::{AnswerExt, TestService, Workflow};
+use serde_json::{Value, json};
+
+fn example(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/apps").join(path)
+}
+
+/// `callboard <arguments>` as a user types it.
+async fn callboard(t: &TestService, arguments: &[&str]) -> Output {
+    let binary = std::env::var("CALLBOARD_BIN").expect("CALLBOARD_BIN is not set: run `cargo xtask test`");
+    let mut command = tokio::process::Command::new(binary);
+    command.args(arguments).env("SERVICE_API_URL", format!("http://{}", t.address()));
+    command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("SERVICE_SERVICE_TOKEN");
+    command.output().await.unwrap()
+}
+
+/// The same for a command that succeeds and prints JSON.
+async fn printed(t: &TestService, arguments: &[&str]) -> Value {
+    let all = [arguments, &["--output", "json"]].concat();
+    let Output { status, stdout, stderr } = callboard(t, &all).await;
+    assert!(status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&stderr));
+    serde_json::from_slice(&stdout).unwrap()
+}
+
+/// The workflow of `ask`, with the model that is built in.
+async fn ask(t: &TestService) -> Workflow {
+    let graph =
+        serde_json::from_str(&std::fs::read_to_string(example("ask/workflow.json")).unwrap()).unwrap();
+    t.workflow().named("ask").graph(graph).config(json!({"model": "practice/assistant"})).create().await
+}
+
+#[tokio::test]
+async fn both_apps_pass_the_check_without_a_note() {
+    let t = TestService::start().await;
+    for app in ["ask/app", "board/app"] {
+        let path = example(app).display().to_string();
+        let report = printed(&t, &["app", "check", &path]).await;
+        assert_eq!(
+            (&report["valid"], &report["report"]),
+            (&json!(true), &json!({"dropped": [], "notes": []})),
+            "{app}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn both_apps_are_deployed_with_what_they_declare() {
+    let t = TestService::start().await;
+    ask(&t).await;
+    for (app, bindings, collections) in
+        [("ask", vec!["ask"], vec!["favourites"]), ("board", vec![], vec!["cards", "pins"])]
+    {
+        printed(&t, &["app", "create", app, "--access", "public"]).await;
+        let path = example(app).join("app").display().to_string();
+        let deployed = printed(&t, &["app", "deploy", app, &path]).await;
+        let id = deployed["id"].as_str().unwrap();
+        let stored = t.get(&format!("/api/apps/{app}/deployments/{id}")).await.value();
+        let names = |member: &str| stored[member].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(
+            (names("bindings"), names("collections")),
+            (
+                bindings.iter().map(|b| (*b).to_owned()).collect(),
+                collections.iter().map(|c| (*c).to_owned()).collect()
+            ),
+            "{app}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_workflow_of_ask_answers_from_its_facts() {
+    let t = TestService::start().await;
+    let workflow = ask(&t).await;
+    for (question, answer, topic) in [
+        (
+            "How long do I brew green tea?",
+            "Green tea is brewed with water of 70 degrees, for two minutes.",
+            "Brewing",
+        ),
+        (
+            "Are you open on Saturdays?",
+            "The shop is open from 9 to 18 on weekdays, and on Saturdays until 13.",
+            "Opening hours",
+        ),
+        ("What does shipping cost?", "Shipping costs 4 euros, and is free from 40 euros on.", "Delivery"),
+        (
+            "Which tea has no caffeine?",
+            "Herbal tea is brewed with boiling water, for eight minutes, and has no caffeine.",
+            "Our teas",
+        ),
+        ("Where are you?", "The shop is in Lund, at Harbour Street 7.", "Our teas"),
+    ] {
+        let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
+        let done = t.post(&path, &json!({"inputs": {"question": question}}).to_string()).await.value();
+        assert_eq!(done["output"], json!({"answer": answer, "topic": topic}), "{question}: {done:#}");
+    }
+}
