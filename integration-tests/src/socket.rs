@@ -40,7 +40,13 @@ impl Socket {
         let mut request = format!("ws://{address}{path}").into_client_request().expect("an address");
         for (name, value) in headers {
             let name: HeaderName = name.parse().expect("a header name");
-            request.headers_mut().append(name, value.parse::<HeaderValue>().expect("a header value"));
+            let value: HeaderValue = value.parse().expect("a header value");
+            // There is one already, and there may be only one.
+            if name == http::header::HOST {
+                request.headers_mut().insert(name, value);
+            } else {
+                request.headers_mut().append(name, value);
+            }
         }
         let stream = TcpStream::connect(address).await.expect("the service listens");
         let opened = within("a handshake", client_async(request, stream)).await;

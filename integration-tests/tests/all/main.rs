@@ -40,6 +40,7 @@ mod command_line;
 mod continuing_turns;
 mod crash;
 mod database;
+mod deploy;
 mod diagnosis;
 mod diagram;
 mod dictation;

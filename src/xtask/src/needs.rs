@@ -151,6 +151,42 @@ const NEEDS: &[Need] = &[
         install: Install::Apt("bsdutils"),
         why: "the terminal of the tests that press keys",
     },
+    Need {
+        name: "nginx",
+        found: |_| run::on_path("nginx").is_some(),
+        install: Install::Apt("nginx-light"),
+        why: "the test of deploy/nginx.conf",
+    },
+    Need {
+        name: "haproxy",
+        found: |_| run::on_path("haproxy").is_some(),
+        install: Install::Apt("haproxy"),
+        why: "the test of deploy/haproxy.cfg",
+    },
+    Need {
+        name: "caddy",
+        found: |_| run::on_path("caddy").is_some(),
+        install: Install::Apt("caddy"),
+        why: "the test of deploy/Caddyfile",
+    },
+    Need {
+        name: "systemd-analyze",
+        found: |_| run::on_path("systemd-analyze").is_some(),
+        install: Install::Apt("systemd"),
+        why: "the test of deploy/callboard.service",
+    },
+    Need {
+        name: "buildah",
+        found: |_| run::on_path("buildah").is_some(),
+        install: Install::Apt("buildah"),
+        why: "the test of deploy/Containerfile",
+    },
+    Need {
+        name: "docker-compose",
+        found: |_| run::on_path("docker-compose").is_some(),
+        install: Install::Apt("docker-compose"),
+        why: "the test of deploy/compose.yaml",
+    },
 ];
 
 const NPM_INSTALL: [&str; 5] = ["install", "--no-save", "--no-audit", "--ignore-scripts", "--prefix"];
@@ -287,6 +323,12 @@ mod tests {
                 "CALLBOARD_MISSING_PYJWT",
                 "CALLBOARD_MISSING_CHATKIT",
                 "CALLBOARD_MISSING_SCRIPT",
+                "CALLBOARD_MISSING_NGINX",
+                "CALLBOARD_MISSING_HAPROXY",
+                "CALLBOARD_MISSING_CADDY",
+                "CALLBOARD_MISSING_SYSTEMD_ANALYZE",
+                "CALLBOARD_MISSING_BUILDAH",
+                "CALLBOARD_MISSING_DOCKER_COMPOSE",
             ]
         );
         names.dedup();

@@ -1,0 +1,189 @@
+//! The service behind each proxy of `deploy/`, over TLS.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use integration_tests::{AnswerExt, BOOTSTRAP, Raw, RawAnswer, Socket, TestService, chat, graphs, until};
+use serde_json::{Value, json};
+
+use super::front::{APPS, Engine, Front, HOST};
+use super::tunnel::Tunnel;
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const LARGEST_BUNDLE: usize = 104_857_600;
+
+/// The service, the proxy before it, and a client.
+struct Setting {
+    t: TestService,
+    front: Front,
+    engine: Engine,
+}
+
+impl Setting {
+    async fn of(engine: Engine) -> Self {
+        let t = TestService::builder()
+            .alone()
+            .manual_clock()
+            .with_bootstrap_token()
+            .set("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.1"]"#)
+            .set("SERVICE_APPS_DOMAIN", APPS)
+            .set("SERVICE_AUTH_RATE_LIMIT_IP", "2")
+            .set("SERVICE_APPS_MAX_COMPRESSED_BYTES", LARGEST_BUNDLE.to_string())
+            .start()
+            .await;
+        let front = Front::start(engine, t.address()).await;
+        let setting = Self { t, front, engine };
+        until("the proxy to find the service", async || setting.get("/readyz").await.status == 200).await;
+        setting
+    }
+
+    async fn tunnel(&self, last: u8, name: &str) -> Tunnel {
+        let from = IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
+        Tunnel::open(from, self.front.https, name, &self.front.authority).await
+    }
+
+    /// Sends a request from the address 127.0.0.`last`.
+    async fn send(
+        &self,
+        last: u8,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> RawAnswer {
+        let tunnel = self.tunnel(last, HOST).await;
+        let all = [&[("host", HOST), ("connection", "close")], headers].concat();
+        Raw::connect(tunnel.address).await.request(method, path, &all, body).await
+    }
+
+    async fn get(&self, path: &str) -> RawAnswer {
+        self.send(2, "GET", path, &[], "").await
+    }
+}
+
+#[tokio::test]
+async fn nginx_passes_on_what_the_service_needs() {
+    everything(Engine::Nginx).await;
+}
+
+#[tokio::test]
+async fn haproxy_passes_on_what_the_service_needs() {
+    everything(Engine::Haproxy).await;
+}
+
+#[tokio::test]
+async fn caddy_passes_on_what_the_service_needs() {
+    everything(Engine::Caddy).await;
+}
+
+async fn everything(engine: Engine) {
+    let setting = Setting::of(engine).await;
+    plain_http_is_redirected(&setting).await;
+    a_chat_arrives_piece_by_piece(&setting).await;
+    a_websocket_runs_a_workflow(&setting).await;
+    the_scheme_is_that_of_the_client(&setting).await;
+    limits_count_the_client(&setting).await;
+    large_uploads_reach_the_service(&setting).await;
+    metrics_are_closed(&setting).await;
+    hosts_of_apps_reach_the_service(&setting).await;
+}
+
+async fn plain_http_is_redirected(setting: &Setting) {
+    let raw = Raw::connect(setting.front.http).await;
+    let answer = raw.request("GET", "/chat/x?y=1", &[("host", HOST)], "").await;
+    assert_eq!(answer.status, 308);
+    let to = answer.header("location").unwrap();
+    assert!(to.starts_with(&format!("https://{HOST}")) && to.ends_with("/chat/x?y=1"), "{to}");
+}
+
+async fn a_chat_arrives_piece_by_piece(setting: &Setting) {
+    let t = &setting.t;
+    let workflow = t.workflow().graph(graphs::words("one two three", 5_000)).published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let mut answer = setting.send(2, "POST", "/api/chat", &[JSON], &body).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")));
+    // The clock stands still: what has come came before the rest was written.
+    let begun = answer.until("one").await;
+    assert!(!begun.contains("two"), "{begun}");
+    let rest = t.while_time_passes(answer.rest()).await;
+    assert!(rest.contains("two") && rest.contains("thread.item.done"), "{rest}");
+    // A reader who leaves is gone for the service, too.
+    let path = "/api/system/stream?events=3";
+    let mut left = setting.get(path).await;
+    assert_eq!(left.until("\n\n").await, "data: {\"event\":1,\"of\":3}\n\n");
+    drop(left);
+}
+
+async fn a_websocket_runs_a_workflow(setting: &Setting) {
+    let workflow = setting.t.workflow().echo().create().await;
+    let tunnel = setting.tunnel(2, HOST).await;
+    let bearer = format!("Bearer {BOOTSTRAP}");
+    let headers = [("host", HOST), ("authorization", bearer.as_str())];
+    let mut socket = Socket::open(tunnel.address, &format!("/ws/workflow/{}", workflow.id), &headers).await;
+    socket.say(&json!({"type": "run_workflow", "inputs": {"message": "hi"}})).await;
+    let events = socket.until("run_completed").await;
+    assert_eq!(events[0]["type"], "run_started");
+    socket.close().await;
+}
+
+async fn the_scheme_is_that_of_the_client(setting: &Setting) {
+    let workflow = setting.t.workflow().echo().create().await;
+    let bearer = format!("Bearer {BOOTSTRAP}");
+    // What the client claims of itself does not count.
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-host", "evil.example.org"),
+        ("forwarded", "host=evil.example.org;proto=http"),
+    ];
+    let path = format!("/api/workflows/{}/publish", workflow.id);
+    let answer = setting.send(2, "POST", &path, &headers, "").await.whole().await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let published: Value = answer.value();
+    let url = published["share_url"].as_str().unwrap();
+    assert!(url.starts_with(&format!("https://{HOST}/chat/")), "{url}");
+}
+
+async fn limits_count_the_client(setting: &Setting) {
+    let fails = async |last: u8, claimed: &str| {
+        let headers = [("authorization", "Bearer wrong"), ("x-forwarded-for", claimed)];
+        setting.send(last, "GET", "/api/workflows", &headers, "").await.status
+    };
+    assert_eq!(fails(3, "192.0.2.1").await, 401);
+    assert_eq!(fails(3, "192.0.2.2").await, 401);
+    assert_eq!(fails(3, "192.0.2.3").await, 429, "claimed addresses do not count");
+    assert_eq!(fails(4, "192.0.2.1").await, 401, "another client is not limited");
+}
+
+async fn large_uploads_reach_the_service(setting: &Setting) {
+    let bearer = format!("Bearer {BOOTSTRAP}");
+    let app = json!({"alias": "notes", "name": "Notes"});
+    assert_eq!(setting.t.root().post("/api/apps", &app).await.status, 201);
+    let tunnel = setting.tunnel(5, HOST).await;
+    let headers = [("host", HOST), ("content-type", "application/zip"), ("authorization", bearer.as_str())];
+    let raw = Raw::connect(tunnel.address).await;
+    let answer = raw.request("POST", "/api/apps/notes/deployments", &headers, vec![0; LARGEST_BUNDLE]).await;
+    // It has received every byte, and found that they are no archive.
+    assert_eq!(answer.status, 422, "{:?}", setting.engine);
+    assert!(answer.whole().await.text().contains("not_a_zip"));
+}
+
+async fn metrics_are_closed(setting: &Setting) {
+    let answer = setting.get("/metrics").await;
+    assert_eq!((answer.status, answer.header("x-request-id")), (404, None), "answered by the proxy");
+}
+
+async fn hosts_of_apps_reach_the_service(setting: &Setting) {
+    // Caddy asks the service for which hosts it may get a certificate.
+    if matches!(setting.engine, Engine::Caddy) {
+        return;
+    }
+    let host = format!("notes.{APPS}");
+    for path in ["/", "/metrics"] {
+        let tunnel = setting.tunnel(2, &host).await;
+        let raw = Raw::connect(tunnel.address).await;
+        let answer = raw.request("GET", path, &[("host", &host)], "").await;
+        assert_eq!((answer.status, answer.header("origin-agent-cluster")), (404, Some("?1")), "{path}");
+        assert!(answer.header("strict-transport-security").is_some(), "the service knows that it is https");
+        assert!(answer.header("x-request-id").is_some());
+    }
+}
