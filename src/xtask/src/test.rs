@@ -1,7 +1,9 @@
 //! `cargo xtask test`: the whole check, stage by stage.
 
 use std::env;
+use std::num::NonZero;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -10,6 +12,11 @@ use clap::{Args, ValueEnum};
 
 use crate::cluster::{self, Cluster};
 use crate::{docs, layers, needs, run};
+
+/// nextest reads the number of tests at the same time from it, unless an argument names another.
+const THREADS: &str = "NEXTEST_TEST_THREADS";
+/// Above it, there are as many tests as cores.
+const MAX_WAITING_THREADS: usize = 16;
 
 /// What `cargo xtask test` takes.
 #[derive(Args)]
@@ -114,6 +121,10 @@ fn with_cluster(workspace: &Metadata, mut nextest: Command) -> Result<()> {
             }
         }
     }
+    if env::var_os(THREADS).is_none() {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        nextest.env(THREADS, threads(cores).to_string());
+    }
     // Without PostgreSQL the tests that need it fail by CALLBOARD_MISSING_POSTGRES, and the others still run.
     let cluster = match cluster::binaries() {
         Some(bin) => {
@@ -128,6 +139,12 @@ fn with_cluster(workspace: &Metadata, mut nextest: Command) -> Result<()> {
     let result = run::run(&mut nextest);
     drop(cluster);
     result
+}
+
+/// Tests at the same time. Most wait for leases, clocks and other processes: a test takes 0.4 of a core on average, its share
+/// of PostgreSQL included. The connections of PostgreSQL are enough for so many.
+fn threads(cores: usize) -> usize {
+    cores.max(MAX_WAITING_THREADS.min(2 * cores))
 }
 
 fn chooses_packages(args: &[String]) -> bool {
@@ -166,6 +183,11 @@ mod tests {
         assert_eq!(plan(None, true), [Stage::Layers, Stage::Needs, Stage::Build, Stage::Tests]);
         assert_eq!(plan(Some(Stage::Tests), true), [Stage::Needs, Stage::Build, Stage::Tests]);
         assert_eq!(plan(Some(Stage::Fmt), false), [Stage::Fmt]);
+    }
+
+    #[test]
+    fn tests_that_wait_share_cores() {
+        assert_eq!([1, 2, 4, 8, 12, 16, 64].map(threads), [2, 4, 8, 16, 16, 16, 64]);
     }
 
     #[test]
