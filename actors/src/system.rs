@@ -33,6 +33,7 @@ use crate::jobs::retention::Retention;
 use crate::jobs::usage::Usage;
 use crate::kinds::Actors;
 use crate::kinds::action::Actions;
+use crate::kinds::app::AppRuns;
 use crate::kinds::training::Trainings;
 use crate::kinds::turn::Grace;
 use crate::kinds::turn::chat::Chat;
@@ -222,6 +223,12 @@ impl System {
             starts: self.starts(),
             cancel: self.cancel(),
         }
+    }
+
+    /// Runs of apps.
+    #[must_use]
+    pub fn app_runs(&self) -> AppRuns {
+        AppRuns { ports: self.ports.clone(), actors: self.actors.app_runs.clone(), starts: self.starts() }
     }
 
     /// Trainings and evaluations.

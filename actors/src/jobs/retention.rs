@@ -94,6 +94,7 @@ impl Retention {
         // The longest window that can be configured.
         self.store.forget_old_failures(now - TimeDelta::days(1)).await?;
         self.store.forget_upload_days(now.date_naive()).await?;
+        self.store.forget_old_app_limits(now).await?;
         self.store.forget_unasked_questions(now).await?;
         self.store.forget_old_chat_usage(now - CHAT_USAGE).await?;
         Ok(())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub mod action;
+pub mod app;
 #[cfg(test)]
 mod counter;
 pub mod training;
@@ -13,8 +14,9 @@ pub mod workflow;
 use crate::run::RunPorts;
 use crate::run::actor::RunActors;
 use crate::run::kind::{Door, KindRow, Kinds};
-use crate::runtime::Guardian;
+use crate::runtime::{ActorKind, Guardian};
 use action::ActionRuns;
+use app::AppRunKind;
 use training::{Pauses, TrainingRuns};
 use turn::thread::Threads;
 use turn::{Grace, Turns};
@@ -23,6 +25,7 @@ use workflow::WorkflowRuns;
 /// Turns of chats, in the order of their thread.
 const TURN: KindRow = KindRow {
     name: "turn",
+    actor: ActorKind::Thread,
     triggers: &["chat"],
     drain: None,
     tells_attempts: false,
@@ -35,6 +38,7 @@ const TURN: KindRow = KindRow {
 /// Actions that only change their widget: a client waits for the end.
 const ACTION: KindRow = KindRow {
     name: "action",
+    actor: ActorKind::Run,
     triggers: &["action"],
     drain: None,
     tells_attempts: false,
@@ -47,6 +51,7 @@ const ACTION: KindRow = KindRow {
 /// Runs of workflows outside a chat. The journal knows how far a run has got, so the next process resumes a long one.
 const WORKFLOW: KindRow = KindRow {
     name: "run",
+    actor: ActorKind::Run,
     triggers: &["api", "websocket", "cron", "webhook", "rerun"],
     drain: Some(Duration::from_secs(5)),
     tells_attempts: true,
@@ -56,10 +61,15 @@ const WORKFLOW: KindRow = KindRow {
     keeps_events: false,
 };
 
+/// Runs that pages of apps start.
+const APP: KindRow =
+    KindRow { name: "run of an app", actor: ActorKind::AppRun, triggers: &["app"], ..WORKFLOW };
+
 /// Trainings and evaluations. A search is resumed by replaying what it has stored. Cases in flight have 5 s; the rest is for the event
 /// that says so.
 const TRAINING: KindRow = KindRow {
     name: "training",
+    actor: ActorKind::Run,
     triggers: &["training", "evaluation", "gate"],
     drain: Some(Duration::from_secs(6)),
     tells_attempts: false,
@@ -73,6 +83,7 @@ const TRAINING: KindRow = KindRow {
 #[cfg(test)]
 const COUNTER: KindRow = KindRow {
     name: "counter",
+    actor: ActorKind::Run,
     triggers: &["counter"],
     drain: Some(Duration::ZERO),
     tells_attempts: false,
@@ -86,6 +97,7 @@ const COUNTER: KindRow = KindRow {
 pub(crate) struct Actors {
     pub(crate) threads: Threads,
     pub(crate) workflow_runs: RunActors<WorkflowRuns>,
+    pub(crate) app_runs: RunActors<AppRunKind>,
     pub(crate) actions: RunActors<ActionRuns>,
     pub(crate) trainings: RunActors<TrainingRuns>,
     pub(crate) pauses: Pauses,
@@ -98,6 +110,7 @@ impl Actors {
         let (guardian, ports) = (|| guardian.clone(), || ports.clone());
         let threads = Threads::new(Turns { grace }, guardian(), ports());
         let workflow_runs = RunActors::new(WorkflowRuns, guardian(), ports());
+        let app_runs = RunActors::new(AppRunKind, guardian(), ports());
         let actions = RunActors::new(ActionRuns, guardian(), ports());
         let training = TrainingRuns::new(training_runs);
         let pauses = training.pauses();
@@ -105,12 +118,13 @@ impl Actors {
         let doors: Vec<Arc<dyn Door>> = vec![
             Arc::new(threads.clone()),
             Arc::new(workflow_runs.clone()),
+            Arc::new(app_runs.clone()),
             Arc::new(actions.clone()),
             Arc::new(trainings.clone()),
             #[cfg(test)]
             Arc::new(RunActors::new(counter::Counter, guardian(), ports())),
         ];
         let kinds = Kinds::new(doors);
-        Self { threads, workflow_runs, actions, trainings, pauses, kinds }
+        Self { threads, workflow_runs, app_runs, actions, trainings, pauses, kinds }
     }
 }

@@ -22,9 +22,7 @@ use super::kind::{Accepted, Door, Kind, KindRow, Run};
 use super::lease::RunToken;
 use super::{RunPorts, recover};
 use crate::plans::LoadedVersion;
-use crate::runtime::{
-    ActorKind, Blueprint, ChildExit, Envelope, ExitReason, Guardian, Handle, Life, Supervised,
-};
+use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Guardian, Handle, Life, Supervised};
 
 /// A stop was requested, and the request is stored.
 pub(crate) struct Stop;
@@ -63,7 +61,7 @@ impl<K: Kind> RunActors<K> {
         let id = accepted.run.id;
         let blueprint = RunBlueprint { run: id, actors: self.clone(), first: Mutex::new(Some(accepted)) };
         // Under the entry's lock: an actor that ends at once finds itself here.
-        self.inner.actors.entry(id).insert(self.inner.guardian.supervise(ActorKind::Run, blueprint));
+        self.inner.actors.entry(id).insert(self.inner.guardian.supervise(K::ROW.actor, blueprint));
     }
 
     /// How many runs have an actor here.

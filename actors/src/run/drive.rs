@@ -86,6 +86,7 @@ impl<K: Kind> Driver<K> {
             workspace: run.workspace,
             workflow: run.workflow,
             thread: work.thread(),
+            app: kind.app(run),
             account: writer.account(),
             shows_items: K::ROW.shows_items,
         };

@@ -22,14 +22,17 @@ use super::early_start::EarlyStart;
 use super::lease::RunToken;
 use super::waiting::Waits;
 use super::writer::{End, RunWriter};
-use super::{EventWriter, RunPorts, Work};
+use super::{EventWriter, RunApp, RunPorts, Work};
 use crate::plans::LoadedVersion;
+use crate::runtime::ActorKind;
 
 /// A row of the table of kinds (`kinds/mod.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KindRow {
     /// Its name in logs.
     pub(crate) name: &'static str,
+    /// The actors that drive its runs.
+    pub(crate) actor: ActorKind,
     /// What starts its runs, as their rows have it.
     pub(crate) triggers: &'static [&'static str],
     /// How long a run continues after a shutdown has begun; the next process resumes it. `None`: as long as the shutdown
@@ -101,6 +104,11 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
 
     /// The account that pays for the run's models; `None` if they have no limits.
     fn account(&self, _run: &Run<Self>) -> Option<BudgetAccount> {
+        None
+    }
+
+    /// The app that the run belongs to.
+    fn app(&self, _run: &Run<Self>) -> Option<RunApp> {
         None
     }
 

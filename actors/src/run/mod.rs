@@ -3,6 +3,7 @@
 
 pub(crate) mod actor;
 mod answers;
+mod app;
 mod attachments;
 pub(crate) mod budget;
 pub(crate) mod cancel;
@@ -56,6 +57,7 @@ use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 use wire::ErrorCode;
 
+pub use app::RunApp;
 pub(crate) use config::overlaid;
 pub(crate) use event_writer::{EventWriter, Urgency};
 pub(crate) use frames::Frames;
@@ -234,6 +236,9 @@ pub(crate) struct Reach {
     pub(crate) workspace: Uuid,
     pub(crate) workflow: Uuid,
     pub(crate) thread: Option<ThreadId>,
+    /// The app that it belongs to.
+    #[expect(dead_code, reason = "collections are reached by it")]
+    pub(crate) app: Option<RunApp>,
     /// Pays for its models.
     pub(crate) account: Option<BudgetAccount>,
     /// Whether readers see the items of its nodes.
@@ -254,7 +259,7 @@ pub(crate) struct Adapters<'a> {
 
 impl<'a> Adapters<'a> {
     pub(crate) fn of(reach: Reach, ports: &'a RunPorts) -> Self {
-        let Reach { run, workspace, workflow, thread, account, shows_items } = reach;
+        let Reach { run, workspace, workflow, thread, account, shows_items, .. } = reach;
         Self {
             observer: WithinBudget(ports.budget(account)),
             answers: AnswersOf {

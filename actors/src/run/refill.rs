@@ -49,6 +49,7 @@ pub(crate) async fn inputs(
             workspace: stored.workspace_id,
             workflow: stored.workflow_id,
             thread: stored.thread_id,
+            app: None,
             account: None,
             shows_items: false,
         };

@@ -232,22 +232,33 @@ impl Starts {
     ) -> Result<Claimed<I>, RunStartError> {
         let store = &self.ports.store;
         let wanted = Reservation { scope: &key.scope, key: &key.key, digest: &key.digest, outcome: &ids };
-        let claimed = match store.reserve_key(wanted).await? {
-            Reserved::New => Claimed::Start(ids, Claim { token, for_another: false }),
-            Reserved::Different => {
-                token.released();
-                return Err(RunStartError::KeyReused);
-            }
-            Reserved::Same(known) => {
-                token.released();
-                self.claim_for_another(known).await?
-            }
-        };
+        let reserved = store.reserve_key(wanted).await?;
+        let claimed = self.claim_reserved(reserved, ids, token).await?;
         if let (Claimed::Start(ids, _), Some(also)) = (&claimed, &key.also) {
             let wanted = Reservation { scope: also, key: &key.key, digest: &key.digest, outcome: ids };
             store.reserve_key(wanted).await?;
         }
         Ok(claimed)
+    }
+
+    /// What a request has to do whose key was reserved for `ids`, or before.
+    pub(crate) async fn claim_reserved<I: StartIds>(
+        &self,
+        reserved: Reserved<I>,
+        ids: I,
+        token: RunToken,
+    ) -> Result<Claimed<I>, RunStartError> {
+        match reserved {
+            Reserved::New => Ok(Claimed::Start(ids, Claim { token, for_another: false })),
+            Reserved::Different => {
+                token.released();
+                Err(RunStartError::KeyReused)
+            }
+            Reserved::Same(known) => {
+                token.released();
+                self.claim_for_another(known).await
+            }
+        }
     }
 
     /// The key is reserved: the first request has stored its start, is storing it, or died before it could.

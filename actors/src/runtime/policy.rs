@@ -11,6 +11,8 @@ pub enum ActorKind {
     Thread,
     /// Runs one workflow run.
     Run,
+    /// Runs one run of an app.
+    AppRun,
     /// Renews the lease and takes over from the dead.
     Lease,
     /// Makes partitions ahead, forgets what is too old.
@@ -83,7 +85,7 @@ impl ActorKind {
     pub const fn policy(self) -> RestartPolicy {
         match self {
             Self::Thread => BASE,
-            Self::Run | Self::Usage => RestartPolicy { mailbox: 8, ..BASE },
+            Self::Run | Self::AppRun | Self::Usage => RestartPolicy { mailbox: 8, ..BASE },
             Self::Lease
             | Self::Maintenance
             | Self::Queue
@@ -105,6 +107,7 @@ impl ActorKind {
         match self {
             Self::Thread => "thread",
             Self::Run => "run",
+            Self::AppRun => "app run",
             Self::Lease => "lease",
             Self::Maintenance => "maintenance",
             Self::Queue => "queue",

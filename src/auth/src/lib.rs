@@ -1,5 +1,6 @@
 //! Principals, scopes and roles, tokens, keys, visitors, sign-in, failures and the rules of exposure. No HTTP, no SQL.
 
+pub mod app_handle;
 pub mod chat_session;
 pub mod envelope;
 pub mod exposure;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actors::delivery::mail::DeliveryError;
 use actors::{Grace, ImageLinks, Settings, System};
+use auth::app_handle::AppHandleKey;
 use auth::exposure::Asks;
 use auth::keyring::KeyringError;
 use auth::link::LinkKey;
@@ -171,6 +172,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     })
     .await?;
     let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_deref()).await?);
+    let app_handles = AppHandleKey::new(&store.service_key("handles", ring.as_deref()).await?);
     let links = Arc::new(LinkKey::new(&store.service_key("attachment_links", ring.as_deref()).await?));
     let sandbox = sandbox(&config.sandbox);
     let limits = UploadLimits { file: config.chat.upload_max_bytes, day: config.chat.upload_daily_bytes };
@@ -233,6 +235,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         store,
         system: Arc::clone(&system),
         visitors,
+        app_handles,
         links,
         uploads,
         bundles,

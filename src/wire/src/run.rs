@@ -153,7 +153,7 @@ pub struct RunSummary {
     pub version_id: String,
     /// Its state.
     pub status: RunState,
-    /// What started it: `api`, `chat`, `cron`, `webhook`, `websocket` or `rerun`.
+    /// What started it: `api`, `app`, `chat`, `cron`, `webhook`, `websocket` or `rerun`.
     pub trigger: String,
     /// Why it failed or was cancelled.
     pub error: Option<RunProblem>,

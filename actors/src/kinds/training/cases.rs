@@ -40,6 +40,7 @@ impl ActorLab<'_> {
             workspace: session.workspace,
             workflow: session.workflow,
             thread: None,
+            app: None,
             account: None,
             shows_items: false,
         };

@@ -69,27 +69,11 @@ impl Kind for WorkflowRuns {
         writer: &RunWriter<RunEvents>,
         _ports: &RunPorts,
     ) {
-        let started = RunEvent::RunStarted {
-            workflow_id: run.workflow.to_string(),
-            version: version.number,
-            resumed: run.first_start().is_some(),
-        };
-        writer.with(|events| events.event(started));
+        writer.with(|events| events.event(started_run(run, version)));
     }
 
     fn ended(events: &mut RunEvents, outcome: Outcome) -> End {
-        let (end, event) = match outcome {
-            Outcome::Succeeded(output) => (succeeded(&output), RunEvent::RunCompleted { output }),
-            Outcome::Failed(error) => {
-                (ended_with(RunState::Failed, &error), RunEvent::RunFailed { error: problem(&error) })
-            }
-            Outcome::Stopped | Outcome::Abandoned => {
-                let error = whole(ErrorCode::RunCancelled);
-                (ended_with(RunState::Cancelled, &error), RunEvent::RunCancelled { error: problem(&error) })
-            }
-        };
-        events.event(event);
-        end
+        ended_run(events, outcome)
     }
 
     async fn past_input(
@@ -104,6 +88,31 @@ impl Kind for WorkflowRuns {
         let options = RunOptions::stored(stored);
         Ok(run_input(ids, &stored.trigger, inputs, &options, version, started_at))
     }
+}
+
+/// The first event of a life.
+pub(in crate::kinds) fn started_run<K: Kind>(run: &Run<K>, version: &LoadedVersion) -> RunEvent {
+    RunEvent::RunStarted {
+        workflow_id: run.workflow.to_string(),
+        version: version.number,
+        resumed: run.first_start().is_some(),
+    }
+}
+
+/// The end of a run, with its event.
+pub(in crate::kinds) fn ended_run(events: &mut RunEvents, outcome: Outcome) -> End {
+    let (end, event) = match outcome {
+        Outcome::Succeeded(output) => (succeeded(&output), RunEvent::RunCompleted { output }),
+        Outcome::Failed(error) => {
+            (ended_with(RunState::Failed, &error), RunEvent::RunFailed { error: problem(&error) })
+        }
+        Outcome::Stopped | Outcome::Abandoned => {
+            let error = whole(ErrorCode::RunCancelled);
+            (ended_with(RunState::Cancelled, &error), RunEvent::RunCancelled { error: problem(&error) })
+        }
+    };
+    events.event(event);
+    end
 }
 
 fn problem(error: &RunError) -> RunProblem {

@@ -16,8 +16,12 @@ use uuid::Uuid;
 
 pub use crate::run::quota::{Quota, WorkspaceFull};
 pub use crate::run::start::{IdempotencyKey, RunStartError};
+pub(in crate::kinds) use events::RunEvents;
+pub(in crate::kinds) use input::run_input;
 pub(crate) use kind::WorkflowRuns;
+pub(in crate::kinds) use kind::{ended_run, started_run};
 pub use repeat::RepeatError;
+pub(in crate::kinds) use start::start_rows;
 pub use start::{NewRun, Origin, RunOptions};
 
 use crate::plans::{LoadedVersion, PlanError};
@@ -101,7 +105,7 @@ impl Runs {
             Claimed::Start(ids, claim) => (ids, claim),
             Claimed::Started(known) => return Ok(StartedRun { run: known.run, replayed: true }),
         };
-        let (rows, run) = start::rows(new, ids.run, self.ports.clock.now());
+        let (rows, run) = start_rows(new, ids.run, self.ports.clock.now());
         let actors = self.actors.clone();
         let accept = move |token| actors.accept(Accepted { run: Arc::new(run), token, stop: false });
         self.starts.commit(claim, rows, accept).await?;

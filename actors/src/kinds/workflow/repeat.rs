@@ -63,7 +63,8 @@ impl Runs {
             workspace: run.workspace_id,
             version,
             inputs: stored_json(&run.inputs).map_err(|_| RepeatError::Never)?,
-            options: RunOptions { origin, ..options },
+            // A caller of the API repeats it, not a page: it does not act for the app or its member.
+            options: RunOptions { origin, app: None, ..options },
             trigger: "rerun",
             limited,
             idempotency,

@@ -10,9 +10,9 @@ use store::StoredRun;
 use store::batch::{Batch, CopyRow, QueueRow, RunRow, StreamRow};
 use uuid::Uuid;
 
-use super::kind::WorkflowRuns;
 use crate::plans::LoadedVersion;
-use crate::run::kind::{Progress, Run};
+use crate::run::RunApp;
+use crate::run::kind::{Kind, Progress, Run};
 use crate::run::start::{IdempotencyKey, StartRows};
 use crate::text::json;
 
@@ -31,11 +31,14 @@ pub struct RunOptions {
     /// What it repeats: the steps before are copied, not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// The app whose page has started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<RunApp>,
 }
 
 impl RunOptions {
     /// As a run's row has them.
-    pub(super) fn stored(run: &StoredRun) -> Self {
+    pub(in crate::kinds) fn stored(run: &StoredRun) -> Self {
         let options = run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
         options.unwrap_or_default()
     }
@@ -95,7 +98,11 @@ pub struct NewRun {
 }
 
 /// Everything that a run's start stores.
-pub(super) fn rows(new: NewRun, id: Uuid, now: DateTime<Utc>) -> (StartRows, Run<WorkflowRuns>) {
+pub(in crate::kinds) fn start_rows<K: Kind<Own = RunOptions>>(
+    new: NewRun,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> (StartRows, Run<K>) {
     let queued = QueueRow { run_id: id, workflow_id: new.version.workflow, turn: true, due_at: Some(now) };
     let copies = new.options.origin.as_ref().filter(|origin| origin.from_step > 1).map(|origin| CopyRow {
         from: origin.run,

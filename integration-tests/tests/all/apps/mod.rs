@@ -6,6 +6,7 @@ mod examples;
 mod preflight;
 mod records;
 mod releases;
+pub(crate) mod runs;
 mod uploads;
 
 use std::fmt::Write as _;

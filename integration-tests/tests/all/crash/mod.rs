@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "the seed and the figures, for whoever reads the test's output")]
 
 mod again;
+mod app_runs;
 mod effects;
 mod interrupted;
 mod items;

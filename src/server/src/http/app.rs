@@ -6,9 +6,11 @@ use std::sync::Arc;
 use actix_web::HttpRequest;
 use actors::System;
 use actors::kinds::action::Actions;
+use actors::kinds::app::AppRuns;
 use actors::kinds::training::Trainings;
 use actors::kinds::turn::chat::Chat;
 use actors::kinds::workflow::Runs;
+use auth::app_handle::AppHandleKey;
 use auth::keyring::KeyRing;
 use auth::link::LinkKey;
 use auth::peer::client_address;
@@ -22,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::alias::Aliases;
+use super::alias::{Aliases, FrozenBindings, OpenStates};
 use super::apps::BundleUploads;
 use super::chat::{Limits, UploadPermits};
 use super::error::{ApiError, ApiResult};
@@ -41,6 +43,7 @@ pub(crate) struct AppParts {
     pub(crate) store: Store,
     pub(crate) system: Arc<System>,
     pub(crate) visitors: VisitorKey,
+    pub(crate) app_handles: AppHandleKey,
     pub(crate) links: Arc<LinkKey>,
     pub(crate) uploads: Uploads,
     pub(crate) bundles: BundleUploads,
@@ -68,11 +71,14 @@ struct Inner {
     chat: Chat,
     runs: Runs,
     actions: Actions,
+    app_runs: AppRuns,
     shutting_down: CancellationToken,
     streams_closing: CancellationToken,
     diagnosis_places: Arc<Semaphore>,
     chat_limits: Limits,
     aliases: Aliases,
+    frozen_bindings: FrozenBindings,
+    open_states: OpenStates,
     upload_permits: UploadPermits,
     large_body_permits: UploadPermits,
     transcription_permits: UploadPermits,
@@ -81,6 +87,7 @@ struct Inner {
 impl App {
     pub(crate) fn new(parts: AppParts) -> Self {
         let (chat, runs, actions) = (parts.system.chat(), parts.system.runs(), parts.system.actions());
+        let app_runs = parts.system.app_runs();
         let chat_limits = Limits::new(&parts.config.chat, &parts.clock);
         let aliases = Aliases::new(parts.store.clone(), Arc::clone(&parts.clock));
         let inner = Inner {
@@ -88,11 +95,14 @@ impl App {
             chat,
             runs,
             actions,
+            app_runs,
             shutting_down: CancellationToken::new(),
             streams_closing: CancellationToken::new(),
             diagnosis_places: super::diagnosis::places(),
             chat_limits,
             aliases,
+            frozen_bindings: FrozenBindings::default(),
+            open_states: OpenStates::default(),
             upload_permits: UploadPermits::default(),
             large_body_permits: UploadPermits::default(),
             transcription_permits: UploadPermits::default(),
@@ -154,6 +164,24 @@ impl App {
 
     pub(super) fn visitors(&self) -> &VisitorKey {
         &self.inner.parts.visitors
+    }
+
+    /// Makes handles of apps' runs, and cookies of their visitors.
+    pub(super) fn app_handles(&self) -> &AppHandleKey {
+        &self.inner.parts.app_handles
+    }
+
+    pub(super) fn app_runs(&self) -> &AppRuns {
+        &self.inner.app_runs
+    }
+
+    pub(super) fn frozen_bindings(&self) -> &FrozenBindings {
+        &self.inner.frozen_bindings
+    }
+
+    /// Streams of states that visitors of apps read.
+    pub(super) fn open_states(&self) -> &OpenStates {
+        &self.inner.open_states
     }
 
     /// Signs addresses of attachments.

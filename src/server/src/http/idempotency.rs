@@ -26,16 +26,23 @@ const CONTEXT: &str = "callboard|answer";
 /// Of an answer that was given before.
 pub(super) const REPLAYED: (&str, &str) = ("Idempotency-Replayed", "true");
 
-/// The request's key, if it has one.
+/// The request's key, if it has one. Quotes around it are those of a structured field (RFC 8941), not of the key.
 pub(super) fn key(request: &HttpRequest) -> ApiResult<Option<String>> {
-    key_in(request, "idempotency-key")
+    one(request, "idempotency-key", |text| {
+        let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        inner.unwrap_or(text)
+    })
 }
 
 /// The same where a sender says it in another header.
 pub(super) fn key_in(request: &HttpRequest, header: &str) -> ApiResult<Option<String>> {
+    one(request, header, |text| text)
+}
+
+fn one(request: &HttpRequest, header: &str, key_of: fn(&str) -> &str) -> ApiResult<Option<String>> {
     let mut values = request.headers().get_all(header);
     let Some(value) = values.next() else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default().trim();
+    let text = key_of(value.to_str().unwrap_or_default().trim());
     let good = !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|b| b.is_ascii_graphic());
     if !good || values.next().is_some() {
         return Err(ApiError::new(ErrorCode::IdempotencyKeyInvalid));

@@ -11,6 +11,8 @@ use crate::{Store, StoreError};
 pub const ALIAS_HELD: TimeDelta = TimeDelta::days(30);
 /// Deployments of one part: each may have thousands of files.
 const DEPLOYMENTS_PART: i64 = 2;
+/// Runs of one part.
+const RUNS_PART: i64 = 10_000;
 /// Apps of one part.
 const APPS_PART: i64 = 100;
 
@@ -62,10 +64,22 @@ impl Store {
         if is_full(deployments.await?, DEPLOYMENTS_PART) {
             return Ok(true);
         }
+        // The runs stay for as long as the runs of other workflows; who has started them does not.
+        let runs = diesel::sql_query(
+            "DELETE FROM app_runs WHERE run_id IN (SELECT r.run_id FROM app_runs r JOIN apps a ON a.id = r.app_id
+                 WHERE a.deleted_at IS NOT NULL AND a.erased_at IS NULL LIMIT $1)",
+        )
+        .bind::<BigInt, _>(RUNS_PART)
+        .execute(&mut *connection);
+        if is_full(runs.await?, RUNS_PART) {
+            return Ok(true);
+        }
         let erased = diesel::sql_query(
             "WITH gone AS MATERIALIZED (SELECT id FROM apps WHERE deleted_at IS NOT NULL AND erased_at IS NULL
                  AND NOT EXISTS (SELECT FROM app_deployments d WHERE d.app_id = apps.id)
+                 AND NOT EXISTS (SELECT FROM app_runs r WHERE r.app_id = apps.id)
                  ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED),
+             limits AS (DELETE FROM app_limits t USING gone WHERE t.app_id = gone.id),
              bindings AS (DELETE FROM app_bindings t USING gone WHERE t.app_id = gone.id),
              collections AS (DELETE FROM app_collections t USING gone WHERE t.app_id = gone.id),
              acknowledged AS (DELETE FROM app_acknowledgements t USING gone WHERE t.app_id = gone.id)

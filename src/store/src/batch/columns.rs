@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::Batch;
 use super::tables::{
-    Blobs, ChatUsage, Chunks, ClosedQuestions, Copies, Cuts, Events, INLINE_RESULT, Items, KeptEvents,
-    Latest, LatestState, Outbox, QuestionItems, Questions, Queued, RemovedItemRow, RemovedItems,
+    AppRuns, Blobs, ChatUsage, Chunks, ClosedQuestions, Copies, Cuts, Events, INLINE_RESULT, Items,
+    KeptEvents, Latest, LatestState, Outbox, QuestionItems, Questions, Queued, RemovedItemRow, RemovedItems,
     ReplacedItemRow, ReplacedItems, Runs, StepRow, Steps, Streams, ThreadChangeRow, ThreadChanges, Threads,
     TrainingCalls, TrainingCandidates, TrainingCases, TrainingMarks, TrainingRuns, TrainingStates, TurnsSent,
     Updates,
@@ -41,6 +41,7 @@ pub(super) struct Columns<'a> {
     pub(super) contained: Vec<Uuid>,
     /// The thread of each.
     pub(super) contained_in: Vec<Uuid>,
+    pub(super) app_runs: AppRuns<'a>,
     pub(super) trainings: TrainingRuns<'a>,
     pub(super) training_calls: TrainingCalls<'a>,
     pub(super) training_cases: TrainingCases<'a>,
@@ -57,6 +58,7 @@ impl<'a> Columns<'a> {
         let mut columns = Self::default();
         for batch in batches {
             batch.threads.iter().for_each(|row| columns.threads.push(row));
+            batch.app_runs.iter().for_each(|row| columns.app_runs.push(row));
             batch.cuts.iter().for_each(|row| columns.cuts.push(row));
             batch.streams.iter().for_each(|row| columns.streams.push(row));
             batch.copies.iter().for_each(|row| columns.copies.push(row));

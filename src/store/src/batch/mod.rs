@@ -15,10 +15,10 @@ use uuid::Uuid;
 
 pub use connection::{LaneConnection, LaneError};
 pub use tables::{
-    ChatUsageRow, ClosedQuestionsRow, ContainedRow, CopyRow, CutRow, EventsRow, INLINE_RESULT, ItemRow,
-    OutboxRow, QuestionItemRow, QuestionRow, QueueRow, RemovedItemRow, ReplacedItemRow, RunRow, RunUpdate,
-    StepRow, StreamRow, ThreadChangeRow, ThreadRow, TrainingCallRow, TrainingCandidateRow, TrainingCaseRow,
-    TrainingMarkRow, TrainingRunRow, TrainingStateRow, TurnSentRow,
+    AppRunRow, ChatUsageRow, ClosedQuestionsRow, ContainedRow, CopyRow, CutRow, EventsRow, INLINE_RESULT,
+    ItemRow, OutboxRow, QuestionItemRow, QuestionRow, QueueRow, RemovedItemRow, ReplacedItemRow, RunRow,
+    RunUpdate, StepRow, StreamRow, ThreadChangeRow, ThreadRow, TrainingCallRow, TrainingCandidateRow,
+    TrainingCaseRow, TrainingMarkRow, TrainingRunRow, TrainingStateRow, TurnSentRow,
 };
 
 /// Declares the rows of a batch.
@@ -86,6 +86,8 @@ batch! {
     chat_usage: ChatUsageRow,
     /// Runs that give back their place among the runs of their workflow; each with its [`RunUpdate`].
     left: Uuid,
+    /// Runs of apps to create, each with its [`RunRow`].
+    app_runs: AppRunRow,
     /// Trainings and evaluations to create, each with its [`RunRow`].
     trainings: TrainingRunRow,
     /// Calls of models of trainings.

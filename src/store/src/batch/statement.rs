@@ -65,6 +65,7 @@ impl QueryFragment<Pg> for Commit<'_> {
         cuts.insert(out, None, skip, "")?;
         runs.insert(out, None, skip, returning)?;
         streams.insert(out, None, skip, "")?;
+        self.columns.app_runs.insert(out, None, skip, "")?;
         steps.insert(out, None, self.again.then_some(STEP_AGAIN), steps_returning)?;
         self.copies(out)?;
         // A step that another instance has executed again leaves the same row.

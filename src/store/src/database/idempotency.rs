@@ -11,7 +11,7 @@ use crate::schema::idempotency_keys;
 use crate::{Store, StoreError};
 
 /// How long a key is remembered, hours.
-const KEPT_HOURS: i64 = 24;
+pub(crate) const KEPT_HOURS: i64 = 24;
 
 /// A key and what its request would begin.
 #[derive(Debug, Clone)]

@@ -32,6 +32,7 @@ macro_rules! run_rows {
     sent AS (DELETE FROM outbox t USING old WHERE t.run_id = old.id),
     events AS (DELETE FROM stream_events t USING old, streams s
                WHERE s.id = old.stream_id AND t.day = s.day AND t.stream_id = s.id),
+    of_apps AS (DELETE FROM app_runs t USING old WHERE t.run_id = old.id),
     trainings AS (DELETE FROM training_runs t USING old WHERE t.run_id = old.id),
     calls_of AS (DELETE FROM training_calls t USING old WHERE t.run_id = old.id),
     cases_of AS (DELETE FROM training_cases t USING old WHERE t.run_id = old.id),

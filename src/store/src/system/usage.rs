@@ -158,6 +158,12 @@ const TABLES: &[Table] = &[
         values: &["capabilities", "schema"],
     },
     Table {
+        name: "app_runs",
+        joins: "JOIN runs o ON o.id = t.run_id",
+        workspace: "o.workspace_id",
+        values: &[],
+    },
+    Table {
         name: "app_releases",
         joins: "",
         workspace: "t.workspace_id",

@@ -18,6 +18,8 @@ const SCHEMA: [&str; 6] = [
 const WITHOUT_DSL: &[&str] = &[
     "app_bindings",
     "app_files",
+    "app_limits",
+    "app_runs",
     "blob_uses",
     "chat_usage",
     "erasures",

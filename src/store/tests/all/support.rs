@@ -71,6 +71,7 @@ impl World {
             "thread_cuts",
             "runs",
             "streams",
+            "app_runs",
             "run_steps",
             "stream_events",
             "chat_usage",

@@ -7,8 +7,19 @@ use crate::{CreateRun, ErrorCode, Listed, Rerun, RunFrame, RunInput, RunRecord, 
 /// States of runs.
 const STATES: &[&str] = &["queued", "running", "waiting", "succeeded", "failed", "cancelled"];
 /// What starts runs.
-const TRIGGERS: &[&str] =
-    &["api", "websocket", "chat", "action", "cron", "webhook", "rerun", "training", "evaluation", "gate"];
+const TRIGGERS: &[&str] = &[
+    "api",
+    "websocket",
+    "app",
+    "chat",
+    "action",
+    "cron",
+    "webhook",
+    "rerun",
+    "training",
+    "evaluation",
+    "gate",
+];
 
 /// Why a run does not start.
 const START: &[ErrorCode] = &[

@@ -4,6 +4,8 @@
 //! same machine; wall time says more about the machine.
 
 #[cfg(feature = "bench")]
+mod app_runs;
+#[cfg(feature = "bench")]
 mod cases;
 #[cfg(feature = "bench")]
 mod chat;
@@ -50,6 +52,12 @@ use sizes::Sizes;
 /// What can be measured.
 #[derive(Subcommand)]
 pub(crate) enum Bench {
+    /// Starts of runs by pages of an app, beside plain starts of the same workflow; the gate that they must pass.
+    AppRuns {
+        /// Starts for each measurement.
+        #[arg(long, default_value_t = 2_000)]
+        runs: usize,
+    },
     /// Chat turns of 20 pieces at concurrency 1, 8 and 64, beside a bare handler that stores two items.
     Chat {
         /// Turns for each measurement at concurrency 64; fewer at 8 and 1.
@@ -135,6 +143,7 @@ pub(crate) enum Bench {
 /// Builds and measures.
 pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
     let (program, sizes) = match bench {
+        Bench::AppRuns { runs } => ("measure-app-runs", vec![runs.to_string()]),
         Bench::Chat { turns } => ("measure-chat", vec![turns.to_string()]),
         Bench::Engine { runs } => ("measure-engine", vec![runs.to_string()]),
         Bench::Fairness { turns, runs } => ("measure-fairness", vec![turns.to_string(), runs.to_string()]),
@@ -164,6 +173,12 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
 /// The programs that measure; only there with the feature.
 #[derive(Subcommand)]
 pub(crate) enum Program {
+    /// Measures starts of apps' runs.
+    #[command(hide = true)]
+    MeasureAppRuns {
+        /// Starts for each measurement.
+        runs: usize,
+    },
     /// Measures chat turns.
     #[command(hide = true)]
     MeasureChat {
@@ -257,6 +272,7 @@ pub(crate) enum Program {
 #[cfg(feature = "bench")]
 pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
     match program {
+        Program::MeasureAppRuns { runs } => app_runs::run(target, runs),
         Program::MeasureChat { turns } => chat::run(target, turns),
         Program::MeasureEngine { runs } => engine::run(target, runs),
         Program::MeasureFairness { turns, runs } => fairness::run(target, turns, runs),

@@ -5,6 +5,7 @@ mod alias_paths;
 mod client;
 mod error;
 mod headers;
+mod runs;
 mod served;
 mod session;
 mod visitor;
@@ -18,6 +19,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, web};
 use auth::host::RequestHost;
 
+pub(super) use runs::{FrozenBindings, OpenStates};
 pub(super) use served::Aliases;
 
 use super::App;
@@ -36,6 +38,7 @@ pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
         .guard(fn_guard(move |context| is_alias(context.head(), &domain)))
         .wrap(from_fn(headers::middleware))
         .configure(client::routes)
+        .configure(runs::routes)
         .configure(alias_paths::unknown)
         .default_service(web::to(not_found))
 }

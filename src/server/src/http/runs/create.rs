@@ -144,6 +144,7 @@ pub(in crate::http) fn new_run_of(
             timeout_seconds: wanted.timeout_seconds,
             metadata: wanted.metadata.unwrap_or_default(),
             origin: None,
+            app: None,
         },
         trigger,
         limited: workflow.max_concurrent_runs.is_some(),

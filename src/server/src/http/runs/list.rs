@@ -18,8 +18,19 @@ use crate::http::query::Params;
 /// In a cursor.
 const LIST: &str = "workspace-runs";
 /// What starts runs.
-const TRIGGERS: [&str; 10] =
-    ["api", "websocket", "chat", "action", "cron", "webhook", "rerun", "training", "evaluation", "gate"];
+const TRIGGERS: [&str; 11] = [
+    "api",
+    "websocket",
+    "app",
+    "chat",
+    "action",
+    "cron",
+    "webhook",
+    "rerun",
+    "training",
+    "evaluation",
+    "gate",
+];
 
 /// The newest first. 304 if the client has this page with these states.
 pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<HttpResponse> {

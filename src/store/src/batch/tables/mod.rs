@@ -1,5 +1,6 @@
 //! The tables that lanes write: one file for each noun, with its row and its columns.
 
+mod app;
 mod blob;
 mod events;
 mod item;
@@ -13,6 +14,7 @@ mod thread;
 mod training;
 mod usage;
 
+pub use app::AppRunRow;
 pub use blob::INLINE_RESULT;
 pub use events::EventsRow;
 pub use item::{ContainedRow, CutRow, ItemRow, RemovedItemRow, ReplacedItemRow};
@@ -28,6 +30,7 @@ pub use training::{
 };
 pub use usage::ChatUsageRow;
 
+pub(super) use app::AppRuns;
 pub(super) use blob::{Blobs, Chunks};
 pub(super) use events::{Events, KeptEvents};
 pub(super) use item::{Cuts, Items, RemovedItems, ReplacedItems};

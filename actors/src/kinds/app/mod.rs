@@ -1,0 +1,193 @@
+//! Runs of workflows that pages of hosted apps start.
+
+mod kind;
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use kernel::Clock;
+use serde_json::Value;
+use store::batch::AppRunRow;
+use store::{Admitted, AnonymousLimits, AppAdmission, MinuteLimit};
+use uuid::Uuid;
+
+pub(crate) use kind::AppRunKind;
+
+use crate::kinds::workflow::{NewRun, RunOptions, StartedRun, start_rows};
+use crate::plans::{LoadedVersion, PlanError};
+use crate::run::RunPorts;
+use crate::run::actor::RunActors;
+use crate::run::kind::Accepted;
+use crate::run::start::{Claimed, IdempotencyKey, RunIds, Starts};
+use crate::streams::Reader;
+
+pub use crate::run::RunApp;
+pub use crate::run::start::RunStartError;
+
+/// The `Idempotency-Key` of a start. It is reserved in each scope.
+#[derive(Debug, Clone)]
+pub struct AppKey {
+    /// App, binding and principal; the first one decides whether the key is known.
+    pub scopes: Vec<String>,
+    /// The header's value.
+    pub key: String,
+    /// SHA-256 of the request.
+    pub digest: Vec<u8>,
+}
+
+/// A run of an app to start.
+pub struct NewAppRun {
+    /// The app, its release, and the member.
+    pub app: RunApp,
+    /// The workspace of the app.
+    pub workspace: Uuid,
+    /// The name of the binding.
+    pub binding: String,
+    /// The version that the release froze.
+    pub version: Arc<LoadedVersion>,
+    /// An object.
+    pub input: Value,
+    /// Seconds that it may take.
+    pub timeout_seconds: u32,
+    /// Unfinished runs of the binding.
+    pub max_concurrent: u32,
+    /// SHA-256 of the visitor's cookie.
+    pub visitor: Option<Vec<u8>>,
+    /// Rates, of which each must admit the start.
+    pub minutes: Vec<MinuteLimit>,
+    /// The network of a visitor who is not signed in, with its limits.
+    pub anonymous: Option<AnonymousLimits>,
+    /// Its key.
+    pub key: AppKey,
+}
+
+/// What became of a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AppStart {
+    /// The run is stored.
+    Started(StartedRun),
+    /// A limit is reached for so long.
+    Limited(TimeDelta),
+    /// The input does not fit.
+    Unfit,
+}
+
+/// Starts and reads runs of apps. Cheap to clone.
+#[derive(Clone)]
+pub struct AppRuns {
+    pub(crate) ports: RunPorts,
+    pub(crate) actors: RunActors<AppRunKind>,
+    pub(crate) starts: Starts,
+}
+
+impl AppRuns {
+    /// The run that an earlier request with this key has started, if its start is stored.
+    ///
+    /// # Errors
+    /// [`RunStartError::KeyReused`] if the key stands for another request.
+    pub async fn started(&self, key: &AppKey) -> Result<Option<StartedRun>, RunStartError> {
+        let Some(scope) = key.scopes.first().cloned() else { return Ok(None) };
+        let AppKey { key, digest, .. } = key.clone();
+        let known = self.starts.started::<RunIds>(&IdempotencyKey { scope, also: None, key, digest }).await?;
+        Ok(known.map(|ids| StartedRun { run: ids.run, replayed: true }))
+    }
+
+    /// The version that a release froze.
+    ///
+    /// # Errors
+    /// [`PlanError`] if it cannot be read or compiled.
+    pub async fn version(&self, id: Uuid) -> Result<Arc<LoadedVersion>, PlanError> {
+        self.ports.plans.version(id).await
+    }
+
+    /// Stores a run's start, unless a limit is reached, or `fits` says that the input does not fit, which is asked after the rates. `handle`
+    /// returns the SHA-256 of a run's handle.
+    ///
+    /// # Errors
+    /// [`RunStartError`]; only [`RunStartError::Unacknowledged`] leaves open whether the run was stored.
+    pub async fn start(
+        &self,
+        new: NewAppRun,
+        fits: impl FnOnce() -> bool + Send,
+        handle: impl Fn(Uuid) -> Vec<u8>,
+    ) -> Result<AppStart, RunStartError> {
+        let token = self.starts.admit::<RunIds>(new.workspace, None).await?;
+        let ids = RunIds { run: token.run() };
+        let wanted = AppAdmission {
+            scopes: &new.key.scopes,
+            key: &new.key.key,
+            digest: &new.key.digest,
+            outcome: &ids,
+            run: ids.run,
+            app: new.app.id,
+            binding: &new.binding,
+            workflow: new.version.workflow,
+            max_concurrent: new.max_concurrent,
+            minutes: &new.minutes,
+            anonymous: new.anonymous.as_ref(),
+        };
+        let (reserved, limited) = match self.ports.store.admit_app_run(&wanted, fits).await {
+            Ok(Admitted::Reserved(reserved, limited)) => (reserved, limited),
+            Ok(Admitted::Limited(wait)) => {
+                token.released();
+                return Ok(AppStart::Limited(wait));
+            }
+            Ok(Admitted::Unfit) => {
+                token.released();
+                return Ok(AppStart::Unfit);
+            }
+            Err(error) => {
+                token.released();
+                return Err(error.into());
+            }
+        };
+        let (ids, claim) = match self.starts.claim_reserved(reserved, ids, token).await? {
+            Claimed::Start(ids, claim) => (ids, claim),
+            Claimed::Started(known) => {
+                return Ok(AppStart::Started(StartedRun { run: known.run, replayed: true }));
+            }
+        };
+        let replayed = claim.is_for_another();
+        let row = AppRunRow {
+            run_id: ids.run,
+            app_id: new.app.id,
+            release_id: new.app.release,
+            binding: new.binding,
+            handle: handle(ids.run),
+            visitor: new.visitor,
+            user_id: new.app.member,
+            network: new.anonymous.map(|anonymous| anonymous.network),
+        };
+        let run = NewRun {
+            workspace: new.workspace,
+            version: new.version,
+            inputs: new.input,
+            options: RunOptions {
+                timeout_seconds: Some(f64::from(new.timeout_seconds)),
+                app: Some(new.app),
+                ..RunOptions::default()
+            },
+            trigger: "app",
+            limited,
+            idempotency: None,
+        };
+        let (mut rows, run) = start_rows(run, ids.run, self.ports.clock.now());
+        rows.batch.app_runs.push(row);
+        let actors = self.actors.clone();
+        let accept = move |token| actors.accept(Accepted { run: Arc::new(run), token, stop: false });
+        self.starts.commit(claim, rows, accept).await?;
+        Ok(AppStart::Started(StartedRun { run: ids.run, replayed }))
+    }
+
+    /// Reads a run's stream after event `after`.
+    #[must_use]
+    pub fn read(&self, run: Uuid, after: u64) -> Reader {
+        self.ports.read(run, after, false)
+    }
+
+    /// The service's time.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.ports.clock
+    }
+}

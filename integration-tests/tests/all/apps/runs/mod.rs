@@ -1,0 +1,184 @@
+//! Runs of apps: started by pages, read by their handles, limited, and followed by their states.
+
+mod client;
+mod configuration;
+mod keys;
+mod limits;
+mod reads;
+mod refusals;
+mod states;
+
+use integration_tests::{Answer, AnswerExt, RawAnswer, TestService, graphs, until};
+use serde_json::{Map, Value, json};
+
+use super::app;
+
+/// What a page of an app sends with a start.
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// An app whose release was made past the service.
+pub(crate) struct Published<'a> {
+    pub(crate) t: &'a TestService,
+    pub(crate) id: String,
+    pub(crate) host: String,
+}
+
+/// A binding as a release freezes it; `changes` replace its members.
+pub(crate) async fn frozen(t: &TestService, graph: Value, changes: Value) -> Value {
+    let workflow = t.workflow().graph(graph).create().await;
+    let version =
+        t.scalar(&format!("SELECT id FROM workflow_versions WHERE workflow_id = '{}'", workflow.id)).await;
+    let mut binding = json!({
+        "workflow_id": workflow.id, "workflow_handle": workflow.handle, "version": 1, "version_id": version,
+        "digest": "0".repeat(64), "runnable_config": null, "includes": [], "access_mode": "anonymous",
+        "input_schema": null, "output_projection": {"fields": ["answer"]}, "visitor_can_read_output": true, "limits": {},
+    });
+    for (name, value) in changes.as_object().cloned().unwrap_or_default() {
+        binding[name.as_str()] = value;
+    }
+    binding
+}
+
+/// Answers with the text of its input.
+pub(crate) fn answers() -> Value {
+    let node = json!({"name": "secret_node", "type": "template", "template": "hello {{ inputs.text }}"});
+    graphs::chain(&[node], Some(json!({"answer": "{{ results.secret_node.text }}", "inner": "inner"})))
+}
+
+/// Is busy for so long.
+pub(crate) fn slow(seconds: f64) -> Value {
+    graphs::chain(&[graphs::busy("wait", seconds)], Some(json!({"answer": "late"})))
+}
+
+/// The statements that publish a release of an app.
+pub(crate) fn release(
+    app: &str,
+    id: u128,
+    number: u32,
+    bindings: &Map<String, Value>,
+    collections: &Value,
+) -> String {
+    let id = uuid::Uuid::from_u128(id);
+    let bindings = Value::Object(bindings.clone()).to_string().replace('\'', "''");
+    format!(
+        "INSERT INTO app_releases SELECT '{id}', a.id, a.workspace_id, {number}, '{id}', NULL, 'revision', '{{}}', '{bindings}', \
+             '{collections}', false, '[]', false, NULL, now() FROM apps a WHERE a.id = '{app}'; \
+         UPDATE apps SET active_release = '{id}' WHERE id = '{app}'"
+    )
+}
+
+impl<'a> Published<'a> {
+    /// Publishes an app with these bindings.
+    pub(crate) async fn new(t: &'a TestService, alias: &str, bindings: &[(&str, Value)]) -> Published<'a> {
+        let made = app(t, alias).await;
+        let id = made["id"].as_str().unwrap().to_owned();
+        t.execute(&format!("UPDATE apps SET access = 'public' WHERE id = '{id}'")).await;
+        let app = Self::known(t, alias, id);
+        app.release(1, bindings).await;
+        app
+    }
+
+    /// An app that was published before.
+    pub(crate) fn known(t: &'a TestService, alias: &str, id: String) -> Published<'a> {
+        let host = format!("{alias}.apps.localhost:{}", t.address().port());
+        Self { t, id, host }
+    }
+
+    /// Publishes a release, and waits until it is served.
+    pub(crate) async fn release(&self, number: u32, bindings: &[(&str, Value)]) {
+        let bindings = bindings.iter().map(|(name, binding)| ((*name).to_owned(), binding.clone())).collect();
+        let id = uuid::Uuid::parse_str(&self.id).unwrap().as_u128().wrapping_add(u128::from(number));
+        self.t.execute(&release(&self.id, id, number, &bindings, &json!({}))).await;
+        // Reading the configuration refreshes the copy of the instance.
+        assert_eq!(self.get("/__service/config").await.status, 200);
+    }
+
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.host)
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let mut all = vec![("host", self.host.as_str())];
+        all.extend_from_slice(headers);
+        self.t.open(method, path, &all, body).await.whole().await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], "").await
+    }
+
+    /// Starts a run as a page does, with more headers.
+    pub(crate) async fn start_with(
+        &self,
+        binding: &str,
+        key: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let origin = self.origin();
+        let mut all = vec![JSON, ("origin", origin.as_str()), ("idempotency-key", key)];
+        all.extend_from_slice(headers);
+        self.send("POST", &runs(binding), &all, body).await
+    }
+
+    pub(crate) async fn start(&self, binding: &str, key: &str, input: &Value) -> Answer {
+        self.start_with(binding, key, &[], &input.to_string()).await
+    }
+
+    /// The handle of a run that is started.
+    pub(crate) async fn handle(&self, binding: &str, key: &str, input: &Value) -> String {
+        handle(&self.start(binding, key, input).await)
+    }
+
+    pub(crate) async fn read(&self, handle: &str) -> Value {
+        let answer = self.get(&format!("/__service/runs/{handle}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.value()
+    }
+
+    /// The run, once it has ended.
+    pub(crate) async fn ended(&self, handle: &str) -> Value {
+        let ended = async || !matches!(self.read(handle).await["state"].as_str(), Some("queued" | "running"));
+        until("the run has ended", ended).await;
+        self.read(handle).await
+    }
+
+    /// Waits until a run executes.
+    pub(crate) async fn running(&self, handle: &str) {
+        until("the run executes", async || self.read(handle).await["state"] == "running").await;
+    }
+
+    /// The states of a run, piece by piece.
+    pub(crate) async fn open_states(&self, handle: &str, headers: &[(&str, &str)]) -> RawAnswer {
+        let mut all = vec![("host", self.host.as_str())];
+        all.extend_from_slice(headers);
+        self.t.open("GET", &format!("/__service/runs/{handle}/events"), &all, "").await
+    }
+
+    /// How many runs the app has.
+    pub(crate) async fn count(&self) -> String {
+        self.t.scalar(&format!("SELECT count(*) FROM app_runs WHERE app_id = '{}'", self.id)).await
+    }
+}
+
+pub(crate) fn runs(binding: &str) -> String {
+    format!("/__service/workflows/{binding}/runs")
+}
+
+/// The handle of a run that was started.
+pub(crate) fn handle(answer: &Answer) -> String {
+    assert_eq!(answer.status, 202, "{}", answer.text());
+    answer.value()["handle"].as_str().unwrap().to_owned()
+}
+
+/// The cookie that an answer sets, as it is sent back.
+pub(crate) fn cookie(answer: &Answer) -> Option<String> {
+    let set = answer.header("set-cookie")?;
+    Some(set.split(';').next().unwrap().to_owned())
+}

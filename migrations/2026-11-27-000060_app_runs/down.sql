@@ -1,0 +1,3 @@
+DROP TABLE app_limits;
+DROP INDEX runs_of_apps_unfinished;
+DROP TABLE app_runs;

@@ -1,0 +1,56 @@
+//! The input of a run, as a page sends it.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use actix_web::web::Payload;
+use actors::plans::LoadedVersion;
+use kernel::Clock;
+use serde_json::Value;
+use wire::{ErrorCode, FieldError};
+
+use super::super::error::{AliasError, AliasResult};
+use super::super::served::ServedBinding;
+use crate::http::body;
+use crate::http::error::ApiError;
+
+/// Bytes of an input.
+const LIMIT: usize = 64 << 10;
+
+/// The input, which is an object.
+pub(super) async fn read(request: &HttpRequest, payload: Payload, clock: &dyn Clock) -> AliasResult<Value> {
+    let declared = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    if declared.and_then(|length| length.parse().ok()).is_some_and(|length: usize| length > LIMIT) {
+        return Err(ErrorCode::InputTooLarge.into());
+    }
+    let bytes = body::read(request, payload, LIMIT, clock).await.map_err(|error| unread(&error))?;
+    if !is_json(request) {
+        return Err(ErrorCode::AppUnsupportedMediaType.into());
+    }
+    let input = body::json(&bytes).map_err(|_| AliasError::from(ErrorCode::AppInvalidJson))?;
+    if input.is_object() {
+        return Ok(input);
+    }
+    let problem = FieldError::new("", "type", "must be an object");
+    Err(ApiError::problems(ErrorCode::InputInvalid, vec![problem]).into())
+}
+
+/// What does not fit of an input: the schema of the binding, and that of the workflow.
+pub(super) fn problems(input: &Value, binding: &ServedBinding, version: &LoadedVersion) -> Vec<FieldError> {
+    let problems = binding.schema.as_ref().map(|schema| schema.problems(input, "")).unwrap_or_default();
+    if problems.is_empty() { version.plan.check_inputs(input) } else { problems }
+}
+
+fn unread(error: &ApiError) -> AliasError {
+    match error.code() {
+        ErrorCode::TooLarge => ErrorCode::InputTooLarge.into(),
+        ErrorCode::UnsupportedMediaType => ErrorCode::AppUnsupportedMediaType.into(),
+        _ => ErrorCode::AppBadRequest.into(),
+    }
+}
+
+fn is_json(request: &HttpRequest) -> bool {
+    let mut types = request.headers().get_all(CONTENT_TYPE);
+    let first = types.next().and_then(|text| text.to_str().ok());
+    let essence = first.and_then(|text| text.split(';').next()).map(str::trim);
+    types.next().is_none() && essence.is_some_and(|text| text.eq_ignore_ascii_case("application/json"))
+}

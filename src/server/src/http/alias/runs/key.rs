@@ -1,0 +1,101 @@
+//! The `Idempotency-Key` of a start, and whose it is.
+
+use actix_web::HttpRequest;
+use actors::kinds::app::AppKey;
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+use uuid::Uuid;
+use wire::ErrorCode;
+
+use super::super::error::AliasResult;
+use super::super::visitor::Visitor;
+use super::cookie::{self, NewCookie};
+use crate::http::error::ApiResult;
+use crate::http::idempotency;
+
+/// Whose keys are its own.
+pub(super) enum Principal {
+    /// A member who is signed in.
+    Member(Uuid),
+    /// A visitor with a genuine cookie, by its SHA-256.
+    Visitor(Vec<u8>),
+    /// A visitor without one: the network of the client, and the cookie that a new start gives. A retry with or without that cookie
+    /// finds the same run.
+    Network(String, NewCookie),
+}
+
+impl Principal {
+    pub(super) fn of(visitor: &Visitor, request: &HttpRequest) -> ApiResult<Self> {
+        if let Some(member) = &visitor.member {
+            return Ok(Self::Member(member.user));
+        }
+        match cookie::read(visitor, request) {
+            Some(known) => Ok(Self::Visitor(known)),
+            None => Ok(Self::Network(visitor.network.to_string(), cookie::new(visitor)?)),
+        }
+    }
+
+    /// SHA-256 of the visitor's cookie.
+    pub(super) fn visitor(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Member(_) => None,
+            Self::Visitor(digest) => Some(digest.clone()),
+            Self::Network(_, cookie) => Some(cookie.stored()),
+        }
+    }
+
+    /// The cookie that a new start gives.
+    pub(super) fn into_cookie(self) -> Option<NewCookie> {
+        match self {
+            Self::Member(_) | Self::Visitor(_) => None,
+            Self::Network(_, cookie) => Some(cookie),
+        }
+    }
+
+    /// Scopes of its keys.
+    fn scopes(&self, app: Uuid, binding: &str) -> Vec<String> {
+        let scope = |principal: String| format!("app|{app}|{binding}|{principal}");
+        let of_visitor = |digest: &[u8]| scope(format!("visitor:{}", hex::encode(digest)));
+        match self {
+            Self::Member(user) => vec![scope(format!("member:{user}"))],
+            Self::Visitor(digest) => vec![of_visitor(digest)],
+            Self::Network(network, cookie) => {
+                vec![scope(format!("network:{network}")), of_visitor(&cookie.stored())]
+            }
+        }
+    }
+
+    /// The key of a start.
+    pub(super) fn key(&self, app: Uuid, binding: &str, key: String, input: &Value) -> AppKey {
+        AppKey { scopes: self.scopes(app, binding), key, digest: fingerprint(binding, input) }
+    }
+}
+
+/// The request's key.
+pub(super) fn header(request: &HttpRequest) -> AliasResult<String> {
+    let key = idempotency::key(request).map_err(|_| ErrorCode::AppIdempotencyKeyInvalid)?;
+    Ok(key.ok_or(ErrorCode::IdempotencyKeyRequired)?)
+}
+
+/// What a request with the same key must have in common. An integer beyond 2^53 has no canonical form, and counts as it is written.
+fn fingerprint(binding: &str, input: &Value) -> Vec<u8> {
+    let request = json!(["POST", binding, input]);
+    match engine::digest(&request) {
+        Ok(digest) => digest.to_vec(),
+        Err(_) => digest(&SHA256, request.to_string().as_bytes()).as_ref().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_does_not_depend_on_the_spelling() {
+        let of = |text: &str| fingerprint("form", &serde_json::from_str(text).unwrap());
+        assert_eq!(of(r#"{"a":1,"b":"é"}"#), of(r#"{ "b": "\u00e9", "a": 1.0 }"#));
+        assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":"1"}"#));
+        assert_ne!(of(r#"{"a":9007199254740993}"#), of(r#"{"a":9007199254740994}"#));
+        assert_ne!(fingerprint("form", &json!({})), fingerprint("other", &json!({})));
+    }
+}
