@@ -5,7 +5,6 @@ mod kind;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use kernel::Clock;
 use serde_json::Value;
 use store::batch::AppRunRow;
 use store::{Admitted, AnonymousLimits, AppAdmission, MinuteLimit};
@@ -183,11 +182,5 @@ impl AppRuns {
     #[must_use]
     pub fn read(&self, run: Uuid, after: u64) -> Reader {
         self.ports.read(run, after, false)
-    }
-
-    /// The service's time.
-    #[must_use]
-    pub fn clock(&self) -> &Arc<dyn Clock> {
-        &self.ports.clock
     }
 }

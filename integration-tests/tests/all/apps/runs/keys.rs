@@ -1,4 +1,4 @@
-//! Keys: the same request starts one run, whoever sends it again and how often.
+//! Keys: the same request starts one run, from whichever client it comes again.
 
 use integration_tests::{AnswerExt, TestService};
 use serde_json::json;

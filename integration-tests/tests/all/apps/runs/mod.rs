@@ -33,8 +33,8 @@ pub(crate) async fn frozen(t: &TestService, graph: Value, changes: Value) -> Val
         "digest": "0".repeat(64), "runnable_config": null, "includes": [], "access_mode": "anonymous",
         "input_schema": null, "output_projection": {"fields": ["answer"]}, "visitor_can_read_output": true, "limits": {},
     });
-    for (name, value) in changes.as_object().cloned().unwrap_or_default() {
-        binding[name.as_str()] = value;
+    if let Value::Object(changes) = changes {
+        changes.into_iter().for_each(|(name, value)| binding[name.as_str()] = value);
     }
     binding
 }

@@ -58,7 +58,7 @@ async fn each_refusal_has_its_code() {
         assert_eq!(answer.header("set-cookie"), None);
     }
     let answer = app.send("POST", &runs("form"), &good, r#"{"text":1}"#).await;
-    assert_eq!(answer.problems(), ["/text type"]);
+    assert_eq!(answer.problems(), ["/text schema"]);
     for (method, path, allowed) in [
         ("GET", runs("form"), "POST"),
         ("POST", "/__service/config".to_owned(), "GET, HEAD"),
@@ -117,8 +117,8 @@ async fn a_full_workspace_starts_nothing_new() {
     let known = app.handle("form", "k", &json!({"text": "a"})).await;
     app.ended(&known).await;
     let id = app.id.clone();
-    let usage = "INSERT INTO workspace_usage (workspace_id, bytes, measured_at) SELECT workspace_id, 1073741824, now() \
-                 FROM apps ON CONFLICT (workspace_id) DO UPDATE SET bytes = excluded.bytes, measured_at = excluded.measured_at";
+    let usage = "INSERT INTO workspace_usage (workspace_id, bytes, bytes_before, measured_at) SELECT workspace_id, 1073741824, 1073741824, now() \
+                 FROM apps ON CONFLICT (workspace_id) DO UPDATE SET bytes = excluded.bytes, bytes_before = excluded.bytes_before, measured_at = excluded.measured_at";
     t.execute(usage).await;
     t.restart().await;
     let app = Published::known(&t, "notes", id);

@@ -1,4 +1,4 @@
-//! What an app is and offers to whoever asks.
+//! What an app is, and what it offers to the caller.
 
 use std::collections::BTreeMap;
 

@@ -42,8 +42,11 @@ fn reads() -> Route {
 
 /// A part of the path. Names and handles have no character that a path encodes.
 fn segment<'a>(request: &'a HttpRequest, name: &str) -> AliasResult<&'a str> {
-    let text = request.match_info().get(name).unwrap_or_default();
-    if is_decodable(text) { Ok(text) } else { Err(ErrorCode::AppBadRequest.into()) }
+    if is_decodable(request.uri().path()) {
+        Ok(request.match_info().get(name).unwrap_or_default())
+    } else {
+        Err(ErrorCode::AppBadRequest.into())
+    }
 }
 
 /// Whether the percent signs of a path are those of UTF-8.
