@@ -11,6 +11,7 @@ extern crate self as actors;
 
 mod clock_watch;
 pub mod delivery;
+pub mod encodings;
 mod jobs;
 pub mod kinds;
 pub mod lanes;

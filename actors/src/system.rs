@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::clock_watch::ClockWatch;
 use crate::delivery::mail::{self, MailQueue};
 use crate::delivery::outbox;
+use crate::encodings::Encodings;
 use crate::jobs;
 use crate::jobs::canaries::CanaryRounds;
 use crate::jobs::clock_leaps::ClockLeaps;
@@ -110,6 +111,7 @@ pub struct System {
     actors: Actors,
     mail: MailQueue,
     retention: Retention,
+    encodings: Encodings,
 }
 
 impl System {
@@ -190,7 +192,8 @@ impl System {
         };
         let watch = ClockWatch::new(ports.clock.now(), ports.clock.monotonic());
         let set_back = Arc::new(AtomicBool::new(store.has_runs_of_the_future(ports.clock.now()).await?));
-        let system = Self { store, lease, guardian, health, ports, actors, mail, retention };
+        let encodings = Encodings::new(store.clone(), Arc::clone(&ports.clock));
+        let system = Self { store, lease, guardian, health, ports, actors, mail, retention, encodings };
         system.recover(since).await?;
         system.start_jobs(watch, set_back, Renewals::new(acquired));
         Ok(system)
@@ -229,6 +232,12 @@ impl System {
     #[must_use]
     pub fn app_runs(&self) -> AppRuns {
         AppRuns { ports: self.ports.clone(), actors: self.actors.app_runs.clone(), starts: self.starts() }
+    }
+
+    /// Compressed forms of files of apps.
+    #[must_use]
+    pub fn encodings(&self) -> &Encodings {
+        &self.encodings
     }
 
     /// Trainings and evaluations.
@@ -373,6 +382,7 @@ impl System {
         jobs::start(guardian, clock, lease_rounds);
         jobs::start(guardian, clock, foreign_streams);
         jobs::start(guardian, clock, usage);
+        jobs::start(guardian, clock, self.encodings.clone());
         jobs::start(guardian, clock, GateRounds::new(self.trainings()));
         jobs::start(guardian, clock, CanaryRounds::new(ports.clone()));
         jobs::start(guardian, clock, ReplyRounds::new(ports.clone()));

@@ -3,6 +3,7 @@
 pub(crate) mod canaries;
 pub(crate) mod clock_leaps;
 mod cron;
+mod encodings;
 pub(crate) mod erasures;
 pub(crate) mod gates;
 pub(crate) mod lease;

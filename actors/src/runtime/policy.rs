@@ -31,6 +31,8 @@ pub enum ActorKind {
     Triggers,
     /// Measures what workspaces keep.
     Usage,
+    /// Compresses files of apps.
+    Encodings,
     /// Starts evaluations of gates.
     Gates,
     /// Judges canaries.
@@ -85,7 +87,7 @@ impl ActorKind {
     pub const fn policy(self) -> RestartPolicy {
         match self {
             Self::Thread => BASE,
-            Self::Run | Self::AppRun | Self::Usage => RestartPolicy { mailbox: 8, ..BASE },
+            Self::Run | Self::AppRun | Self::Usage | Self::Encodings => RestartPolicy { mailbox: 8, ..BASE },
             Self::Lease
             | Self::Maintenance
             | Self::Queue
@@ -117,6 +119,7 @@ impl ActorKind {
             Self::Outbox => "outbox",
             Self::Triggers => "triggers",
             Self::Usage => "usage",
+            Self::Encodings => "encodings",
             Self::Gates => "gates",
             Self::Canaries => "canaries",
             Self::Replies => "replies",

@@ -23,7 +23,7 @@ pub struct DeploymentSummary {
     pub expanded_size: i64,
     /// Number of its files.
     pub file_count: i32,
-    /// Whether its files are kept: those of the newest 50 deployments of an app are.
+    /// Whether its files are kept: those of the newest 50 deployments of an app are, and those that recent releases serve.
     pub available: bool,
     /// Whether unknown paths of pages show the index.
     pub spa: bool,

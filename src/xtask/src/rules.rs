@@ -41,6 +41,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "kinds",
             "triggers",
             "delivery",
+            "encodings",
             "jobs",
             "system",
             "support",

@@ -3,6 +3,7 @@
 mod deployments;
 mod drafts;
 mod examples;
+pub(crate) mod gateway;
 mod preflight;
 mod records;
 mod releases;

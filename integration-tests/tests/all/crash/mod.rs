@@ -140,7 +140,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 }
 
 /// A fresh folder for what a run leaves, so that a failure can be looked into.
-fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::alias::{Aliases, FrozenBindings, OpenStates};
+use super::alias::{Aliases, Assets, FrozenBindings, OpenStates};
 use super::apps::BundleUploads;
 use super::chat::{Limits, UploadPermits};
 use super::error::{ApiError, ApiResult};
@@ -75,10 +75,12 @@ struct Inner {
     shutting_down: CancellationToken,
     streams_closing: CancellationToken,
     diagnosis_places: Arc<Semaphore>,
+    tls_asked: super::tls_ask::Asked,
     chat_limits: Limits,
     aliases: Aliases,
     frozen_bindings: FrozenBindings,
     open_states: OpenStates,
+    assets: Assets,
     upload_permits: UploadPermits,
     large_body_permits: UploadPermits,
     transcription_permits: UploadPermits,
@@ -90,6 +92,7 @@ impl App {
         let app_runs = parts.system.app_runs();
         let chat_limits = Limits::new(&parts.config.chat, &parts.clock);
         let aliases = Aliases::new(parts.store.clone(), Arc::clone(&parts.clock));
+        let assets = Assets::new(parts.store.clone(), Arc::clone(&parts.clock));
         let inner = Inner {
             parts,
             chat,
@@ -99,10 +102,12 @@ impl App {
             shutting_down: CancellationToken::new(),
             streams_closing: CancellationToken::new(),
             diagnosis_places: super::diagnosis::places(),
+            tls_asked: super::tls_ask::Asked::default(),
             chat_limits,
             aliases,
             frozen_bindings: FrozenBindings::default(),
             open_states: OpenStates::default(),
+            assets,
             upload_permits: UploadPermits::default(),
             large_body_permits: UploadPermits::default(),
             transcription_permits: UploadPermits::default(),
@@ -135,6 +140,11 @@ impl App {
 
     pub(super) fn diagnosis_places(&self) -> &Arc<Semaphore> {
         &self.inner.diagnosis_places
+    }
+
+    /// Counts answers to proxies that ask for certificates.
+    pub(super) fn tls_asked(&self) -> &super::tls_ask::Asked {
+        &self.inner.tls_asked
     }
 
     pub(super) fn chat_limits(&self) -> &Limits {
@@ -197,6 +207,11 @@ impl App {
     /// The apps that hosts serve.
     pub(super) fn aliases(&self) -> &Aliases {
         &self.inner.aliases
+    }
+
+    /// The files of apps.
+    pub(super) fn assets(&self) -> &Assets {
+        &self.inner.assets
     }
 
     /// Accepts files.

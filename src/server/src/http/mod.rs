@@ -33,6 +33,7 @@ mod request_id;
 mod routes;
 mod runs;
 mod session;
+mod tls_ask;
 mod trainings;
 mod triggers;
 mod workflows;
@@ -92,6 +93,7 @@ fn central() -> impl HttpServiceFactory {
         .configure(chat::routes)
         .configure(health::routes)
         .configure(diagnosis::routes)
+        .configure(tls_ask::routes)
         .configure(workflows::routes)
         .configure(runs::routes)
         .configure(trainings::routes)

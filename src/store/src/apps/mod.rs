@@ -4,19 +4,23 @@ mod admission;
 mod applied;
 mod deployments;
 mod drafts;
+mod encodings;
 mod records;
 mod releases;
 mod retention;
 mod runs;
+mod served;
 
 pub use admission::*;
 pub use applied::*;
 pub use deployments::*;
 pub use drafts::*;
+pub use encodings::{Encodings, UnencodedFile};
 pub use records::*;
 pub use releases::*;
-pub use retention::ALIAS_HELD;
+pub use retention::{ALIAS_HELD, EARLIER_SERVED};
 pub use runs::*;
+pub use served::ServedFile;
 
 /// The kind of uses by which deployments keep their files.
 const FILE_USE: &str = "app_file";

@@ -1,8 +1,10 @@
 //! What remains of deleted apps. Each call does a part and returns whether there may be more.
 
 use chrono::TimeDelta;
-use diesel::sql_types::{BigInt, Timestamptz};
-use diesel_async::RunQueryDsl;
+use diesel::sql_types::{BigInt, Timestamptz, Uuid as SqlUuid};
+use diesel::{OptionalExtension, QueryableByName};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use uuid::Uuid;
 
 use crate::system::retention::is_full;
 use crate::{Store, StoreError};
@@ -25,26 +27,70 @@ const DELETE_DEPLOYMENTS: &str = "
 /// Deployments of an app whose files are kept.
 const DEPLOYMENTS_KEPT: i64 = 50;
 
+/// How long files of a release stay after the next one is active: pages that visitors have open still load them.
+pub const EARLIER_SERVED: TimeDelta = TimeDelta::hours(1);
+/// Releases of an app whose files are kept: those that a rollback is likely to name.
+const RELEASES_KEPT: i64 = 10;
+
+/// Deployments of the app `a` whose files are not kept any more; `$1` of them, after the newest `$2`. A release was active until the next one.
+const OLD_DEPLOYMENTS: &str = "
+    SELECT o.id FROM (SELECT id FROM app_deployments WHERE app_id = a.id AND available ORDER BY id DESC OFFSET $2) o
+    WHERE o.id NOT IN (SELECT r.deployment_id FROM app_releases r WHERE r.app_id = a.id ORDER BY r.number DESC LIMIT $3)
+        AND NOT EXISTS (SELECT FROM app_releases r WHERE r.id = a.active_release AND r.deployment_id = o.id)
+        AND NOT EXISTS (SELECT FROM (SELECT deployment_id, lead(created_at) OVER (ORDER BY number) AS until
+            FROM app_releases WHERE app_id = a.id) r WHERE r.deployment_id = o.id AND r.until > $4)
+    LIMIT $1";
+
+#[derive(QueryableByName)]
+struct Found {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+}
+
 impl Store {
-    /// Forgets the files of deployments that are not among the newest of their apps; the deployments stay.
+    /// Forgets the files of deployments of an app that are not among its newest, and that no recent release serves; the deployments stay.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn forget_old_deployments(&self) -> Result<bool, StoreError> {
-        let sql = "
-            WITH gone AS MATERIALIZED (SELECT id FROM app_deployments WHERE available AND id IN (
-                    SELECT d.id FROM apps a CROSS JOIN LATERAL (SELECT id FROM app_deployments
-                        WHERE app_id = a.id AND available ORDER BY id DESC OFFSET $2 LIMIT $1) d LIMIT $1)
-                ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED),
-            files AS (DELETE FROM app_files t USING gone WHERE t.deployment_id = gone.id),
-            uses AS (DELETE FROM blob_uses t USING gone WHERE t.owner = gone.id AND t.kind = 'app_file')
-            UPDATE app_deployments t SET available = false FROM gone WHERE t.id = gone.id";
-        let forgotten = diesel::sql_query(sql)
+        let active_since = self.now() - EARLIER_SERVED;
+        let mut connection = self.connection().await?;
+        let sql = format!("SELECT a.id FROM apps a WHERE EXISTS ({OLD_DEPLOYMENTS}) LIMIT 1");
+        let found: Option<Found> = diesel::sql_query(sql)
             .bind::<BigInt, _>(DEPLOYMENTS_PART)
             .bind::<BigInt, _>(DEPLOYMENTS_KEPT)
-            .execute(&mut *self.connection().await?)
+            .bind::<BigInt, _>(RELEASES_KEPT)
+            .bind::<Timestamptz, _>(active_since)
+            .get_result(&mut *connection)
+            .await
+            .optional()?;
+        let Some(app) = found else { return Ok(false) };
+        connection
+            .transaction(async |connection| {
+                // A release is made under this lock: the next statement sees it, or it sees what that has forgotten.
+                diesel::sql_query("SELECT id FROM apps WHERE id = $1 FOR UPDATE")
+                    .bind::<SqlUuid, _>(app.id)
+                    .execute(connection)
+                    .await?;
+                let sql = format!(
+                    "WITH gone AS MATERIALIZED (SELECT d.id FROM app_deployments d WHERE d.available
+                         AND d.id IN (SELECT old.id FROM apps a CROSS JOIN LATERAL ({OLD_DEPLOYMENTS}) old WHERE a.id = $5)
+                         ORDER BY d.id FOR UPDATE),
+                     files AS (DELETE FROM app_files t USING gone WHERE t.deployment_id = gone.id),
+                     uses AS (DELETE FROM blob_uses t USING gone WHERE t.owner = gone.id AND t.kind = 'app_file')
+                     UPDATE app_deployments t SET available = false FROM gone WHERE t.id = gone.id"
+                );
+                diesel::sql_query(sql)
+                    .bind::<BigInt, _>(DEPLOYMENTS_PART)
+                    .bind::<BigInt, _>(DEPLOYMENTS_KEPT)
+                    .bind::<BigInt, _>(RELEASES_KEPT)
+                    .bind::<Timestamptz, _>(active_since)
+                    .bind::<SqlUuid, _>(app.id)
+                    .execute(connection)
+                    .await
+            })
             .await?;
-        Ok(is_full(forgotten, DEPLOYMENTS_PART))
+        Ok(true)
     }
 
     /// Erases what deleted apps had, and deletes the rows of those that hold their alias no longer.

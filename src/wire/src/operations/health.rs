@@ -28,6 +28,16 @@ operations! {
     .answers(&[Answer::of(200, events!(TestEvent))])
     .errors(&[ErrorCode::Overloaded]);
 
+    TLS_ASK = get(
+        "/api/system/tls-ask",
+        "ask_for_certificate",
+        "Whether a proxy should obtain a certificate for a host of an app, such as Caddy with on-demand TLS: an app is published there. Only \
+         callers on this machine and trusted proxies receive this answer, at most 20 a second.",
+    )
+    .query(&[Parameter { name: "domain", about: "The host.", values: Values::Text }])
+    .answers(&[Answer::empty(200)])
+    .errors(&[ErrorCode::AppNotFound, ErrorCode::AppRateLimited, ErrorCode::InvalidRequest]);
+
     HEALTH = get("/api/system/health", "check_health", "The same as `/healthz`.")
         .answers(&[Answer::of(200, json!(Health, examples::HEALTH))]);
 }

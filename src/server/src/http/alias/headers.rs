@@ -36,6 +36,9 @@ fn defaults() -> [(HeaderName, &'static str); 9] {
     ]
 }
 
+/// Marks an answer with a document that pages of other origins can show: what they can is in its policy.
+pub(super) struct InFrames;
+
 pub(super) async fn middleware(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
@@ -43,7 +46,12 @@ pub(super) async fn middleware(
     let over_https =
         guard::of_service(&request).is_some_and(|app| app.is_asked_over_https(request.request()));
     let mut response = next.call(request).await?;
-    set(response.headers_mut(), over_https);
+    let in_frames = response.response().extensions().contains::<InFrames>();
+    let headers = response.headers_mut();
+    set(headers, over_https);
+    if in_frames {
+        headers.remove(X_FRAME_OPTIONS);
+    }
     Ok(response)
 }
 

@@ -2,6 +2,7 @@
 //! page, no session, no CORS.
 
 mod alias_paths;
+mod assets;
 mod client;
 mod error;
 mod headers;
@@ -19,6 +20,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, web};
 use auth::host::RequestHost;
 
+pub(super) use assets::Assets;
 pub(super) use runs::{FrozenBindings, OpenStates};
 pub(super) use served::Aliases;
 
@@ -39,8 +41,9 @@ pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
         .wrap(from_fn(headers::middleware))
         .configure(client::routes)
         .configure(runs::routes)
+        .configure(assets::routes)
         .configure(alias_paths::unknown)
-        .default_service(web::to(not_found))
+        .default_service(web::to(assets::asset))
 }
 
 /// A request without a readable host never gets here.
@@ -57,10 +60,6 @@ pub(super) fn without_path(app: &App, request: &HttpRequest) -> Option<HttpRespo
     let mut answer = page();
     headers::set(answer.headers_mut(), app.is_asked_over_https(request));
     Some(answer)
-}
-
-async fn not_found() -> HttpResponse {
-    page()
 }
 
 fn page() -> HttpResponse {

@@ -157,14 +157,14 @@ fn is_from(headers: &HeaderMap, origin: &str) -> bool {
 }
 
 /// Whether another site reads, other than by a link that a user follows.
-fn is_foreign_read(request: &HttpRequest) -> bool {
+pub(super) fn is_foreign_read(request: &HttpRequest) -> bool {
     let headers = request.headers();
     let navigates =
         says(headers, "sec-fetch-mode", "navigate") && says(headers, "sec-fetch-dest", "document");
     says(headers, "sec-fetch-site", "cross-site") && !navigates
 }
 
-fn says(headers: &HeaderMap, name: &str, value: &str) -> bool {
+pub(super) fn says(headers: &HeaderMap, name: &str, value: &str) -> bool {
     let mut values = headers.get_all(name);
     let first = values.next().is_some_and(|text| text.as_bytes().eq_ignore_ascii_case(value.as_bytes()));
     first && values.next().is_none()

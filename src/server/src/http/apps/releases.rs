@@ -91,6 +91,7 @@ pub(super) async fn publish(
     if !deployment.listed.available {
         return Err(ApiError::new(ErrorCode::DeploymentStale));
     }
+    caller.app().system().encodings().prepare(deployment.listed.id).await;
     let mut attempt = 1;
     loop {
         let applied = Applied::of(caller, &app, &deployment).await?;

@@ -1,0 +1,72 @@
+//! The compressed forms of a content.
+
+use std::io::{self, Write as _};
+
+use brotli::enc::BrotliEncoderParams;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use store::Encodings;
+
+/// Largest content that is compressed as far as the format can; above, it takes too long.
+const BEST: usize = 1 << 20;
+/// Brotli's quality, and that of larger contents.
+const QUALITY: (i32, i32) = (11, 9);
+/// Of a content, what its compressed form may have, in percent: less is not worth an entry in caches.
+const MAX_PERCENT: usize = 95;
+
+/// Compresses a content.
+///
+/// # Errors
+/// None that is known: both formats are written to memory.
+pub(super) fn compress(bytes: &[u8]) -> io::Result<Encodings> {
+    let worth = |encoded: &Vec<u8>| encoded.len() <= bytes.len() / 100 * MAX_PERCENT;
+    Ok(Encodings { br: Some(br(bytes)?).filter(worth), gzip: Some(gzip(bytes)?).filter(worth) })
+}
+
+fn br(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let quality = if bytes.len() <= BEST { QUALITY.0 } else { QUALITY.1 };
+    let parameters =
+        BrotliEncoderParams { quality, size_hint: bytes.len(), ..BrotliEncoderParams::default() };
+    let mut encoded = Vec::new();
+    brotli::BrotliCompress(&mut &*bytes, &mut encoded, &parameters)?;
+    Ok(encoded)
+}
+
+fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_compressed_is_read_back() {
+        let texts = ["body { color: red }\n".repeat(100), "x".repeat(2 * BEST)];
+        for text in texts {
+            let Encodings { br, gzip } = compress(text.as_bytes()).unwrap();
+            let (br, gzip) = (br.unwrap(), gzip.unwrap());
+            let mut read = Vec::new();
+            brotli::BrotliDecompress(&mut br.as_slice(), &mut read).unwrap();
+            assert!(read == text.as_bytes());
+            let mut read = Vec::new();
+            flate2::read::GzDecoder::new(gzip.as_slice()).read_to_end(&mut read).unwrap();
+            assert!(read == text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_saves_too_little_is_left_out() {
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state.to_be_bytes()[0]
+        };
+        let noise: Vec<u8> = (0..4_096).map(|_| random()).collect();
+        assert_eq!(compress(&noise).unwrap(), Encodings::default());
+    }
+}

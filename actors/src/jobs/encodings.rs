@@ -1,0 +1,22 @@
+//! Compresses files of apps that were not compressed when they were published.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{Job, JobError};
+use crate::encodings::Encodings;
+use crate::runtime::ActorKind;
+
+#[async_trait]
+impl Job for Encodings {
+    const KIND: ActorKind = ActorKind::Encodings;
+    const PAUSE: Duration = Duration::from_secs(20);
+
+    async fn round(&self) -> Result<(), JobError> {
+        if let Err(error) = Self::round(self).await {
+            tracing::warn!(%error, "failed to poll for files to compress");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! Files under addresses that name their content.
+
+use actix_web::http::StatusCode;
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use wire::{AppAccess, ErrorCode};
+
+use super::answer::{Answer, Caching};
+use super::index::Asset;
+use super::{METHODS, alias_paths, check_fetch, guard, members, path, served};
+use crate::http::alias::error::AliasResult;
+
+/// Before the digest and the name.
+const ASSETS: &str = "__service/assets/";
+/// Digits of a digest.
+const DIGITS: usize = 64;
+
+pub(in crate::http::alias) fn routes(config: &mut ServiceConfig) {
+    let resource = alias_paths::resource("/__service/assets/{digest}/{name}", METHODS);
+    config.service(resource.route(web::get().to(file)).route(web::head().to(file)));
+}
+
+/// `GET /__service/assets/<sha256>/<name>`: a file of any kept deployment of the app.
+async fn file(request: HttpRequest) -> AliasResult<HttpResponse> {
+    let app = guard::app_of(&request)?;
+    let served = served(app, &request, false).await?;
+    let path = path::decode(request.uri().path()).ok_or(ErrorCode::AppBadRequest)?;
+    check_fetch(&request, "")?;
+    if let Some(elsewhere) = members::admit(app, &request, &served).await? {
+        return Ok(elsewhere);
+    }
+    let not_found = ErrorCode::AppPathNotFound;
+    let (digits, name) = path.strip_prefix(ASSETS).and_then(|rest| rest.split_once('/')).ok_or(not_found)?;
+    let digest = digest(digits).filter(|_| !name.is_empty()).ok_or(not_found)?;
+    let assets = app.assets();
+    let index = assets.indexes.of(served.release.deployment).await?;
+    let asset = match index.with_digest(&digest, name) {
+        Some(known) => known.clone(),
+        None => {
+            let kept = assets.store.kept_file(served.id, &digest, name).await?;
+            kept.and_then(Asset::of).map(Into::into).ok_or(not_found)?
+        }
+    };
+    let caching = match served.access {
+        AppAccess::Members => Caching::Private,
+        // What a document may do is decided when it is sent.
+        AppAccess::Public if asset.is_document() => Caching::Revalidated,
+        AppAccess::Public => Caching::Immutable,
+    };
+    let in_frames = !served.release.frame_ancestors.is_empty();
+    let answer = Answer { app, request: &request, asset: &asset, status: StatusCode::OK, caching, in_frames };
+    answer.send(&assets.parts).await
+}
+
+/// A SHA-256 in lower-case hexadecimal digits.
+fn digest(digits: &str) -> Option<[u8; 32]> {
+    let is_lower = digits.len() == DIGITS && !digits.bytes().any(|digit| digit.is_ascii_uppercase());
+    let mut digest = [0; 32];
+    hex::decode_to_slice(Some(digits).filter(|_| is_lower)?, &mut digest).ok()?;
+    Some(digest)
+}

@@ -1,0 +1,193 @@
+//! What a deployment serves under which path.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::http::header::HeaderValue;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bundle::{MANIFEST, OTHER, OVER_HTTPS};
+use kernel::Clock;
+use moka::sync::Cache;
+use store::{ServedFile, Store};
+use uuid::Uuid;
+
+use super::flights::Flights;
+use super::negotiate::Encoding;
+use super::parts::Blob;
+use crate::http::error::ApiResult;
+
+/// How long a deployment is known without encodings that are being prepared.
+const UNENCODED: Duration = Duration::from_secs(10);
+/// About how many bytes all deployments that are known may take.
+const MAX_KEPT: u64 = 64 << 20;
+/// About what a file takes beside its path and its policy.
+const FILE: usize = 400;
+
+/// A file of a deployment.
+#[derive(Debug)]
+pub(super) struct Asset {
+    pub(super) path: Arc<str>,
+    pub(super) kind: HeaderValue,
+    /// Whether browsers would guess what it is.
+    pub(super) is_of_unknown_kind: bool,
+    /// The policy of an HTML document.
+    pub(super) policy: Option<Policy>,
+    content: Blob,
+    br: Option<Blob>,
+    gzip: Option<Blob>,
+}
+
+/// The policy of a document.
+#[derive(Debug)]
+pub(super) struct Policy {
+    pub(super) over_http: HeaderValue,
+    pub(super) over_https: HeaderValue,
+}
+
+impl Asset {
+    /// `None` if the row is not one that this version writes.
+    pub(super) fn of(file: ServedFile) -> Option<Self> {
+        let blob = |digest: Vec<u8>, size: i64| {
+            Some(Blob { digest: digest.try_into().ok()?, size: u64::try_from(size).ok()? })
+        };
+        let header = |text: &str| HeaderValue::from_str(text).ok();
+        let policy = match file.policy {
+            Some(text) => {
+                Some(Policy { over_http: header(&text)?, over_https: header(&(text + OVER_HTTPS))? })
+            }
+            None => None,
+        };
+        Some(Self {
+            is_of_unknown_kind: file.media_type == OTHER,
+            kind: header(&file.media_type)?,
+            policy,
+            content: blob(file.digest, file.size)?,
+            br: file.br.zip(file.br_size).and_then(|(digest, size)| blob(digest, size)),
+            gzip: file.gzip.zip(file.gzip_size).and_then(|(digest, size)| blob(digest, size)),
+            path: file.path.into(),
+        })
+    }
+
+    pub(super) fn is_document(&self) -> bool {
+        self.policy.is_some()
+    }
+
+    pub(super) fn has(&self, encoding: Encoding) -> bool {
+        match encoding {
+            Encoding::Identity => true,
+            Encoding::Br => self.br.is_some(),
+            Encoding::Gzip => self.gzip.is_some(),
+        }
+    }
+
+    /// The bytes in an encoding that the file has.
+    pub(super) fn blob(&self, encoding: Encoding) -> Blob {
+        let encoded = match encoding {
+            Encoding::Identity => None,
+            Encoding::Br => self.br,
+            Encoding::Gzip => self.gzip,
+        };
+        encoded.unwrap_or(self.content)
+    }
+
+    /// The strong entity tag, with its quotes.
+    pub(super) fn tag(&self, encoding: Encoding) -> String {
+        let end = match encoding {
+            Encoding::Identity => "\"",
+            Encoding::Br => "-br\"",
+            Encoding::Gzip => "-gz\"",
+        };
+        let mut tag = String::with_capacity(48);
+        tag.push('"');
+        URL_SAFE_NO_PAD.encode_string(self.content.digest, &mut tag);
+        tag.push_str(end);
+        tag
+    }
+}
+
+/// The files of a deployment.
+pub(super) struct Index {
+    files: HashMap<Arc<str>, Arc<Asset>>,
+    by_digest: HashMap<[u8; 32], Vec<Arc<Asset>>>,
+    weight: usize,
+    /// Whether encodings are not prepared yet.
+    awaits_encoding: bool,
+    read_at: Duration,
+}
+
+impl Index {
+    fn of(files: Vec<ServedFile>, read_at: Duration) -> Self {
+        let awaits_encoding = files.iter().any(|file| file.awaits_encoding);
+        let mut index =
+            Self { files: HashMap::new(), by_digest: HashMap::new(), weight: FILE, awaits_encoding, read_at };
+        for file in files {
+            let policy = file.policy.as_ref().map_or(0, |policy| 2 * policy.len());
+            let weight = FILE + file.path.len() + policy;
+            let Some(asset) = Asset::of(file).filter(|asset| &*asset.path != MANIFEST) else { continue };
+            let asset = Arc::new(asset);
+            index.weight += weight;
+            index.by_digest.entry(asset.content.digest).or_default().push(Arc::clone(&asset));
+            index.files.insert(Arc::clone(&asset.path), asset);
+        }
+        index
+    }
+
+    /// The file at exactly this path.
+    pub(super) fn file(&self, path: &str) -> Option<&Arc<Asset>> {
+        self.files.get(path)
+    }
+
+    /// A file with this content, one of this name if there is one.
+    pub(super) fn with_digest(&self, digest: &[u8; 32], name: &str) -> Option<&Arc<Asset>> {
+        let files = self.by_digest.get(digest)?;
+        let has_name = |asset: &&Arc<Asset>| asset.path.rsplit('/').next() == Some(name);
+        files.iter().find(has_name).or_else(|| files.first())
+    }
+}
+
+/// The deployments that this instance serves.
+pub(super) struct Indexes {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    kept: Cache<Uuid, Arc<Index>>,
+    flights: Flights<Uuid>,
+}
+
+impl Indexes {
+    pub(super) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        let weight = |_: &Uuid, index: &Arc<Index>| u32::try_from(index.weight).unwrap_or(u32::MAX);
+        let kept = Cache::builder().weigher(weight).max_capacity(MAX_KEPT).build();
+        Self { store, clock, kept, flights: Flights::default() }
+    }
+
+    /// The files of a deployment.
+    ///
+    /// # Errors
+    /// [`crate::http::error::ApiError`] if it is not known and the database does not answer.
+    pub(super) async fn of(&self, deployment: Uuid) -> ApiResult<Arc<Index>> {
+        let known = self.kept.get(&deployment);
+        if let Some(known) = known.as_ref().filter(|known| self.is_current(known)) {
+            return Ok(Arc::clone(known));
+        }
+        let _flight = self.flights.join(deployment).await;
+        if let Some(known) = self.kept.get(&deployment).filter(|known| self.is_current(known)) {
+            return Ok(known);
+        }
+        let read_at = self.clock.monotonic();
+        let files = match (self.store.served_files(deployment).await, known) {
+            (Ok(files), _) => files,
+            // Its files do not change.
+            (Err(_), Some(known)) => return Ok(known),
+            (Err(error), None) => return Err(error.into()),
+        };
+        let index = Arc::new(Index::of(files, read_at));
+        self.kept.insert(deployment, Arc::clone(&index));
+        Ok(index)
+    }
+
+    fn is_current(&self, index: &Index) -> bool {
+        !index.awaits_encoding || self.clock.monotonic().saturating_sub(index.read_at) < UNENCODED
+    }
+}

@@ -1,0 +1,58 @@
+//! Files of apps for members.
+
+use actix_web::http::header::{ACCEPT, HeaderMap, LOCATION};
+use actix_web::{HttpRequest, HttpResponse};
+use url::form_urlencoded::byte_serialize;
+use wire::{AppAccess, ErrorCode};
+
+use crate::http::App;
+use crate::http::alias::alias_paths::AUTH;
+use crate::http::alias::error::AliasResult;
+use crate::http::alias::served::ServedApp;
+use crate::http::alias::session;
+use crate::http::alias::visitor::{is_foreign_read, says};
+
+/// Longest path that a sign-in returns to.
+const MAX_RETURN: usize = 512;
+
+/// `None` if the client can have the files of an app; else the way to the sign-in, for a page that a browser opens.
+///
+/// # Errors
+/// 401 without a session, 403 for a read of another site.
+pub(super) async fn admit(
+    app: &App,
+    request: &HttpRequest,
+    served: &ServedApp,
+) -> AliasResult<Option<HttpResponse>> {
+    if served.access != AppAccess::Members {
+        return Ok(None);
+    }
+    match session::member(app, request, served).await? {
+        Some(_) if is_foreign_read(request) => Err(ErrorCode::AppOriginMismatch.into()),
+        Some(_) => Ok(None),
+        None if opens_page(request.headers()) => Ok(Some(to_sign_in(request))),
+        None => Err(ErrorCode::LoginRequired.into()),
+    }
+}
+
+/// Whether a browser opens a page in a tab. Browsers that say nothing of it accept HTML.
+fn opens_page(headers: &HeaderMap) -> bool {
+    if headers.contains_key("sec-fetch-mode") || headers.contains_key("sec-fetch-dest") {
+        return says(headers, "sec-fetch-mode", "navigate") && says(headers, "sec-fetch-dest", "document");
+    }
+    accepts_html(headers)
+}
+
+pub(super) fn accepts_html(headers: &HeaderMap) -> bool {
+    let mut texts = headers.get_all(ACCEPT).filter_map(|accepts| accepts.to_str().ok());
+    texts.any(|text| text.to_ascii_lowercase().contains("text/html"))
+}
+
+fn to_sign_in(request: &HttpRequest) -> HttpResponse {
+    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'"' | b'<' | b'>');
+    let is_path = target.starts_with('/') && !target.starts_with("//");
+    let fits = is_path && target.len() <= MAX_RETURN && target.bytes().all(plain);
+    let target: String = byte_serialize(if fits { target } else { "/" }.as_bytes()).collect();
+    HttpResponse::SeeOther().insert_header((LOCATION, format!("{AUTH}login?return_to={target}"))).finish()
+}

@@ -1,0 +1,190 @@
+//! Files of the active release.
+
+mod answer;
+mod body;
+mod flights;
+mod hashed;
+mod index;
+mod members;
+mod negotiate;
+mod parts;
+mod path;
+
+use std::sync::Arc;
+
+use actix_web::http::header::{CACHE_CONTROL, LOCATION};
+use actix_web::http::{Method, StatusCode};
+use actix_web::{HttpRequest, HttpResponse};
+use bundle::MANIFEST;
+use kernel::Clock;
+use store::{EARLIER_SERVED, Store};
+use wire::{AppAccess, ErrorCode};
+
+pub(super) use hashed::routes;
+
+use super::alias_paths::{self, PREFIX};
+use super::error::AliasResult;
+use super::page;
+use super::served::ServedApp;
+use super::visitor::{check_fetch, says, served};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::guard;
+use answer::{Answer, Caching};
+use index::{Asset, Index, Indexes};
+use parts::Parts;
+
+/// The page that stands for unknown paths.
+const NOT_FOUND: &str = "404.html";
+const INDEX: &str = "index.html";
+/// Methods of files.
+const METHODS: &str = "GET, HEAD";
+
+/// Files that this instance serves.
+pub(in crate::http) struct Assets {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    indexes: Indexes,
+    parts: Parts,
+}
+
+/// What is at a path.
+enum Found {
+    /// This file.
+    File(Arc<Asset>),
+    /// A folder with an index, whose address ends with a slash.
+    Folder,
+    /// Nothing, and this document says so.
+    Missing(Option<Arc<Asset>>),
+}
+
+impl Assets {
+    pub(in crate::http) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        let indexes = Indexes::new(store.clone(), Arc::clone(&clock));
+        Self { parts: Parts::new(store.clone()), store, clock, indexes }
+    }
+
+    async fn find(&self, request: &HttpRequest, served: &ServedApp, path: &str) -> ApiResult<Found> {
+        let index = self.indexes.of(served.release.deployment).await?;
+        Ok(found(&index, served, request, path))
+    }
+
+    /// The file of an earlier release, which pages that were loaded from it still ask for.
+    async fn find_earlier(&self, served: &ServedApp, path: &str) -> ApiResult<Option<Arc<Asset>>> {
+        let since = self.clock.now() - EARLIER_SERVED;
+        let found = self.store.earlier_file(served.id, served.release.id, path, since).await?;
+        Ok(found.and_then(Asset::of).map(Arc::new))
+    }
+}
+
+/// What a release has at a path.
+fn found(index: &Index, served: &ServedApp, request: &HttpRequest, path: &str) -> Found {
+    if path == MANIFEST {
+        return Found::Missing(None);
+    }
+    let file = if path.is_empty() || path.ends_with('/') {
+        index.file(&format!("{path}{INDEX}"))
+    } else {
+        index.file(path)
+    };
+    if let Some(file) = file {
+        return Found::File(Arc::clone(file));
+    }
+    if !path.is_empty() && !path.ends_with('/') && index.file(&format!("{path}/{INDEX}")).is_some() {
+        return Found::Folder;
+    }
+    let missing = index.file(NOT_FOUND);
+    let falls_back = served.release.spa && missing.is_none() && opens_view(request, path);
+    match index.file(INDEX).filter(|_| falls_back) {
+        Some(index) => Found::File(Arc::clone(index)),
+        None => Found::Missing(missing.map(Arc::clone)),
+    }
+}
+
+/// Whether the path is one that a page shows as a view of its own: one of a missing file is not.
+fn opens_view(request: &HttpRequest, path: &str) -> bool {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let headers = request.headers();
+    !last.contains('.') && (members::accepts_html(headers) || says(headers, "sec-fetch-dest", "document"))
+}
+
+/// Answers with the file at the path of the request.
+///
+/// # Errors
+/// [`super::error::AliasError`].
+pub(super) async fn asset(request: HttpRequest) -> AliasResult<HttpResponse> {
+    let app = guard::app_of(&request)?;
+    let assets = app.assets();
+    let mut current = served(app, &request, false).await?;
+    let path = path::decode(request.uri().path()).ok_or(ErrorCode::AppBadRequest)?;
+    check_method(&request)?;
+    check_fetch(&request, "")?;
+    if let Some(elsewhere) = members::admit(app, &request, &current).await? {
+        return Ok(elsewhere);
+    }
+    if is_of_service(&path) {
+        return Err(ErrorCode::AppPathNotFound.into());
+    }
+    let mut found = assets.find(&request, &current, &path).await?;
+    let may_have_changed = match &found {
+        Found::File(file) => file.is_document(),
+        Found::Folder => false,
+        // Another instance may have sent a page of a newer release.
+        Found::Missing(_) => true,
+    };
+    if may_have_changed {
+        let fresh = served(app, &request, true).await?;
+        if fresh.access != current.access
+            && let Some(elsewhere) = members::admit(app, &request, &fresh).await?
+        {
+            return Ok(elsewhere);
+        }
+        if fresh.release.id != current.release.id {
+            found = assets.find(&request, &fresh, &path).await?;
+        }
+        current = fresh;
+    }
+    let (file, status) = match found {
+        Found::File(file) => (file, StatusCode::OK),
+        Found::Folder => return Ok(to_folder(&request, &current)),
+        Found::Missing(_) if path == MANIFEST => return Ok(page()),
+        Found::Missing(page_of_app) => match assets.find_earlier(&current, &path).await? {
+            Some(file) => (file, StatusCode::OK),
+            None => match page_of_app {
+                Some(file) => (file, StatusCode::NOT_FOUND),
+                None => return Ok(page()),
+            },
+        },
+    };
+    let in_frames = !current.release.frame_ancestors.is_empty();
+    let caching = caching(&current);
+    Answer { app, request: &request, asset: &file, status, caching, in_frames }.send(&assets.parts).await
+}
+
+/// Whether a decoded path is below [`PREFIX`].
+fn is_of_service(path: &str) -> bool {
+    let prefix = PREFIX.trim_start_matches('/');
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn caching(served: &ServedApp) -> Caching {
+    match served.access {
+        AppAccess::Public => Caching::Revalidated,
+        AppAccess::Members => Caching::Private,
+    }
+}
+
+fn check_method(request: &HttpRequest) -> AliasResult<()> {
+    match *request.method() {
+        Method::GET | Method::HEAD => Ok(()),
+        _ => Err(ApiError::new(ErrorCode::AppMethodNotAllowed).with_header("Allow", METHODS).into()),
+    }
+}
+
+fn to_folder(request: &HttpRequest, served: &ServedApp) -> HttpResponse {
+    let uri = request.uri();
+    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    HttpResponse::PermanentRedirect()
+        .insert_header((LOCATION, format!("{}/{query}", uri.path())))
+        .insert_header((CACHE_CONTROL, caching(served).header()))
+        .finish()
+}

@@ -1,0 +1,94 @@
+//! The bytes of files, in parts. Parts of small files are kept in memory.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use moka::sync::Cache;
+use ring::digest::{SHA256, digest};
+use store::{BLOB_CHUNK, Store};
+use wire::ErrorCode;
+
+use super::flights::Flights;
+use crate::http::error::{ApiError, ApiResult};
+
+/// Bytes of a part.
+pub(super) const PART: usize = CHUNKS * BLOB_CHUNK;
+/// Chunks of a part.
+const CHUNKS: usize = 4;
+/// Largest file whose parts are kept.
+const MAX_KEPT_FILE: u64 = 4 << 20;
+/// Bytes of all parts that are kept.
+const MAX_KEPT: u64 = 64 << 20;
+/// About what a kept part takes beside its bytes.
+const OVERHEAD: usize = 200;
+
+/// A content: of a file, or of an encoding of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Blob {
+    /// SHA-256.
+    pub(super) digest: [u8; 32],
+    /// Bytes.
+    pub(super) size: u64,
+}
+
+type Key = ([u8; 32], u32);
+
+/// Reads parts, each once for all who wait for it. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Parts {
+    store: Store,
+    kept: Cache<Key, Bytes>,
+    flights: Arc<Flights<Key>>,
+}
+
+impl Parts {
+    pub(super) fn new(store: Store) -> Self {
+        let weight = |_: &Key, bytes: &Bytes| u32::try_from(bytes.len() + OVERHEAD).unwrap_or(u32::MAX);
+        let kept = Cache::builder().weigher(weight).max_capacity(MAX_KEPT).build();
+        Self { store, kept, flights: Arc::default() }
+    }
+
+    /// A part of a content, if it is in memory.
+    pub(super) fn kept(&self, blob: &Blob, number: u32) -> Option<Bytes> {
+        (blob.size <= MAX_KEPT_FILE).then(|| self.kept.get(&(blob.digest, number))).flatten()
+    }
+
+    /// A part of a content: [`PART`] bytes, or what is left at the end. No connection is held after it.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the database does not answer.
+    pub(super) async fn read(&self, blob: &Blob, number: u32) -> ApiResult<Bytes> {
+        if let Some(known) = self.kept(blob, number) {
+            return Ok(known);
+        }
+        if blob.size > MAX_KEPT_FILE {
+            return self.fetch(blob, number).await;
+        }
+        let key = (blob.digest, number);
+        let _flight = self.flights.join(key).await;
+        if let Some(known) = self.kept.get(&key) {
+            return Ok(known);
+        }
+        let bytes = self.fetch(blob, number).await?;
+        self.kept.insert(key, bytes.clone());
+        Ok(bytes)
+    }
+
+    async fn fetch(&self, blob: &Blob, number: u32) -> ApiResult<Bytes> {
+        let damaged =
+            || ApiError::new(ErrorCode::Internal).with_cause("a file's bytes are not those of its digest");
+        let chunks = i32::try_from(CHUNKS).unwrap_or(i32::MAX);
+        let first = i32::try_from(number).unwrap_or(i32::MAX).saturating_mul(chunks);
+        let bytes = self.store.blob_part(&blob.digest, first, chunks).await?;
+        let part = u64::try_from(PART).unwrap_or(u64::MAX);
+        let expected = blob.size.saturating_sub(part.saturating_mul(number.into())).min(part);
+        if u64::try_from(bytes.len()) != Ok(expected) {
+            return Err(damaged());
+        }
+        // What is one part is checked whole.
+        if blob.size <= part && digest(&SHA256, &bytes).as_ref() != blob.digest {
+            return Err(damaged());
+        }
+        Ok(bytes.into())
+    }
+}

@@ -1,0 +1,145 @@
+//! Compressed forms of files. They are prepared for deployments that are published.
+
+use diesel::QueryableByName;
+use diesel::sql_types::{BigInt, Bytea, Nullable, Text, Uuid as SqlUuid};
+use diesel_async::{AsyncConnection, RunQueryDsl};
+use uuid::Uuid;
+
+use super::FILE_USE;
+use crate::blobs::records::put;
+use crate::blobs::uses::{BlobUse, insert};
+use crate::{Store, StoreError};
+
+/// Which files `f` are compressed: texts whose headers are not as long as themselves.
+pub(super) const ENCODABLE: &str =
+    "f.size >= 1024 AND f.media_type ~ '^text/|[/+](json|xml|yaml|x-ndjson|rtf)(;|$)'";
+
+/// A file that is not compressed yet.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct UnencodedFile {
+    /// SHA-256 of the content.
+    #[diesel(sql_type = Bytea)]
+    pub digest: Vec<u8>,
+    /// Its bytes.
+    #[diesel(sql_type = BigInt)]
+    pub size: i64,
+}
+
+#[derive(QueryableByName)]
+struct Published {
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
+}
+
+/// Compressed forms of a content; `None`: too little would be saved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Encodings {
+    /// In the encoding `br`.
+    pub br: Option<Vec<u8>>,
+    /// In the encoding `gzip`.
+    pub gzip: Option<Vec<u8>>,
+}
+
+impl Store {
+    /// Deployments of active releases with files to compress, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn deployments_to_encode(&self, limit: i64) -> Result<Vec<Uuid>, StoreError> {
+        let sql = format!(
+            "SELECT r.deployment_id AS id FROM apps a JOIN app_releases r ON r.id = a.active_release
+             WHERE a.deleted_at IS NULL AND EXISTS (SELECT FROM app_files f
+                 WHERE f.deployment_id = r.deployment_id AND NOT f.is_encoded AND {ENCODABLE})
+             ORDER BY r.id LIMIT $1"
+        );
+        let rows: Vec<Published> =
+            diesel::sql_query(sql).bind::<BigInt, _>(limit).load(&mut *self.connection().await?).await?;
+        Ok(rows.into_iter().map(|row| row.id).collect())
+    }
+
+    /// The contents of a deployment to compress, smallest first. What another deployment has compressed is taken from there.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn files_to_encode(&self, deployment: Uuid) -> Result<Vec<UnencodedFile>, StoreError> {
+        let mut connection = self.connection().await?;
+        let sql = format!(
+            "WITH known AS (SELECT DISTINCT ON (f.digest) f.digest, e.br, e.br_size, e.gzip, e.gzip_size
+                 FROM app_files f JOIN app_files e ON e.digest = f.digest AND e.is_encoded
+                 WHERE f.deployment_id = $1 AND NOT f.is_encoded AND {ENCODABLE}),
+             used AS (INSERT INTO blob_uses (digest, kind, owner, workspace_id)
+                 SELECT b.digest, $2, d.id, d.workspace_id FROM app_deployments d, known k
+                     CROSS JOIN LATERAL (VALUES (k.br), (k.gzip)) b (digest)
+                 WHERE d.id = $1 AND b.digest IS NOT NULL ON CONFLICT DO NOTHING)
+             UPDATE app_files f SET br = k.br, br_size = k.br_size, gzip = k.gzip, gzip_size = k.gzip_size,
+                 is_encoded = true FROM known k WHERE f.deployment_id = $1 AND f.digest = k.digest AND {ENCODABLE}"
+        );
+        diesel::sql_query(sql)
+            .bind::<SqlUuid, _>(deployment)
+            .bind::<Text, _>(FILE_USE)
+            .execute(&mut *connection)
+            .await?;
+        let sql = format!(
+            "SELECT DISTINCT f.digest, f.size FROM app_files f
+             WHERE f.deployment_id = $1 AND NOT f.is_encoded AND {ENCODABLE} ORDER BY f.size, f.digest"
+        );
+        Ok(diesel::sql_query(sql).bind::<SqlUuid, _>(deployment).load(&mut *connection).await?)
+    }
+
+    /// Stores the compressed forms of a content of a deployment, which keeps them like its files. If its files are not kept any more, nothing is
+    /// stored.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn store_encodings(
+        &self,
+        deployment: Uuid,
+        digest: &[u8],
+        encodings: &Encodings,
+    ) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                // Its files are deleted under the lock of this row.
+                let kept: Vec<Kept> = diesel::sql_query(
+                    "SELECT workspace_id FROM app_deployments WHERE id = $1 AND available FOR SHARE",
+                )
+                .bind::<SqlUuid, _>(deployment)
+                .load(connection)
+                .await?;
+                let Some(Kept { workspace_id: workspace }) = kept.into_iter().next() else { return Ok(()) };
+                let mut stored = [None, None];
+                for (stored, bytes) in stored.iter_mut().zip([&encodings.br, &encodings.gzip]) {
+                    let Some(bytes) = bytes else { continue };
+                    let address = put(connection, bytes, now).await?;
+                    insert(connection, &address, BlobUse { kind: FILE_USE, owner: deployment, workspace })
+                        .await?;
+                    *stored = Some((address.to_vec(), i64::try_from(bytes.len()).unwrap_or(i64::MAX)));
+                }
+                let [br, gzip] = stored;
+                let (br, br_size) = br.unzip();
+                let (gzip, gzip_size) = gzip.unzip();
+                diesel::sql_query(format!(
+                    "UPDATE app_files f SET br = $3, br_size = $4, gzip = $5, gzip_size = $6, is_encoded = true
+                     WHERE f.deployment_id = $1 AND f.digest = $2 AND {ENCODABLE}"
+                ))
+                .bind::<SqlUuid, _>(deployment)
+                .bind::<Bytea, _>(digest)
+                .bind::<Nullable<Bytea>, _>(br)
+                .bind::<Nullable<BigInt>, _>(br_size)
+                .bind::<Nullable<Bytea>, _>(gzip)
+                .bind::<Nullable<BigInt>, _>(gzip_size)
+                .execute(connection)
+                .await?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+#[derive(QueryableByName)]
+struct Kept {
+    #[diesel(sql_type = SqlUuid)]
+    workspace_id: Uuid,
+}

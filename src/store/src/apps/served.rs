@@ -1,0 +1,147 @@
+//! Files of deployments, as visitors receive them.
+
+use chrono::{DateTime, Utc};
+use diesel::QueryableByName;
+use diesel::sql_types::{BigInt, Bool, Bytea, Int4, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use super::encodings::ENCODABLE;
+use crate::{Store, StoreError};
+
+/// A file with everything that an answer needs of it.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct ServedFile {
+    /// The path from the root.
+    #[diesel(sql_type = Text)]
+    pub path: String,
+    /// Bytes of the content.
+    #[diesel(sql_type = BigInt)]
+    pub size: i64,
+    /// The content type.
+    #[diesel(sql_type = Text)]
+    pub media_type: String,
+    /// SHA-256 of the content.
+    #[diesel(sql_type = Bytea)]
+    pub digest: Vec<u8>,
+    /// The policy of an HTML document.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub policy: Option<String>,
+    /// SHA-256 of the content in the encoding `br`.
+    #[diesel(sql_type = Nullable<Bytea>)]
+    pub br: Option<Vec<u8>>,
+    /// Its bytes.
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub br_size: Option<i64>,
+    /// SHA-256 of the content in the encoding `gzip`.
+    #[diesel(sql_type = Nullable<Bytea>)]
+    pub gzip: Option<Vec<u8>>,
+    /// Its bytes.
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pub gzip_size: Option<i64>,
+    /// Whether encodings are not prepared yet.
+    #[diesel(sql_type = Bool)]
+    pub awaits_encoding: bool,
+}
+
+/// The columns of a [`ServedFile`].
+fn columns() -> String {
+    format!(
+        "f.path, f.size, f.media_type, f.digest, f.policy, f.br, f.br_size, f.gzip, f.gzip_size,
+         NOT f.is_encoded AND {ENCODABLE} AS awaits_encoding"
+    )
+}
+
+#[derive(QueryableByName)]
+struct Part {
+    #[diesel(sql_type = Bytea)]
+    bytes: Vec<u8>,
+}
+
+impl Store {
+    /// All files of a deployment. It is empty after they were deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn served_files(&self, deployment: Uuid) -> Result<Vec<ServedFile>, StoreError> {
+        let sql = format!("SELECT {} FROM app_files f WHERE f.deployment_id = $1", columns());
+        let files = diesel::sql_query(sql).bind::<SqlUuid, _>(deployment);
+        Ok(files.load(&mut *self.connection().await?).await?)
+    }
+
+    /// The file at a path of the latest release before `release` that has one there and was active after `since`. It is never an HTML
+    /// document.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn earlier_file(
+        &self,
+        app: Uuid,
+        release: Uuid,
+        path: &str,
+        since: DateTime<Utc>,
+    ) -> Result<Option<ServedFile>, StoreError> {
+        // A release is active until the next one of its app, and none is older than the one before it.
+        let sql = format!(
+            "WITH active AS (SELECT number FROM app_releases WHERE id = $2 AND app_id = $1),
+             recent AS (SELECT r.number, r.deployment_id, r.created_at FROM app_releases r, active a
+                     WHERE r.app_id = $1 AND r.number <= a.number AND r.created_at > $4
+                 UNION ALL (SELECT r.number, r.deployment_id, r.created_at FROM app_releases r, active a
+                     WHERE r.app_id = $1 AND r.number <= a.number AND r.created_at <= $4
+                     ORDER BY r.number DESC LIMIT 1)),
+             spans AS (SELECT number, deployment_id, lead(created_at) OVER (ORDER BY number) AS until FROM recent)
+             SELECT {} FROM spans s JOIN app_files f ON f.deployment_id = s.deployment_id AND f.path = $3
+             WHERE s.until > $4 AND f.policy IS NULL ORDER BY s.number DESC LIMIT 1",
+            columns()
+        );
+        let file = diesel::sql_query(sql)
+            .bind::<SqlUuid, _>(app)
+            .bind::<SqlUuid, _>(release)
+            .bind::<Text, _>(path)
+            .bind::<Timestamptz, _>(since);
+        let files: Vec<ServedFile> = file.load(&mut *self.connection().await?).await?;
+        Ok(files.into_iter().next())
+    }
+
+    /// A file with this content of any kept deployment of an app, one of this name if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn kept_file(
+        &self,
+        app: Uuid,
+        digest: &[u8; 32],
+        name: &str,
+    ) -> Result<Option<ServedFile>, StoreError> {
+        let sql = format!(
+            "SELECT {} FROM app_deployments d JOIN app_files f ON f.deployment_id = d.id AND f.digest = $2
+             WHERE d.app_id = $1 AND d.available
+             ORDER BY f.path = $3 OR right(f.path, length($3) + 1) = '/' || $3 DESC, d.id DESC, f.path LIMIT 1",
+            columns()
+        );
+        let file = diesel::sql_query(sql)
+            .bind::<SqlUuid, _>(app)
+            .bind::<Bytea, _>(digest.as_slice())
+            .bind::<Text, _>(name);
+        let files: Vec<ServedFile> = file.load(&mut *self.connection().await?).await?;
+        Ok(files.into_iter().next())
+    }
+
+    /// Bytes of a blob from a chunk on, of at most so many chunks of [`crate::BLOB_CHUNK`] bytes.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn blob_part(&self, digest: &[u8; 32], first: i32, chunks: i32) -> Result<Vec<u8>, StoreError> {
+        let rows: Vec<Part> = diesel::sql_query(
+            "SELECT bytes FROM blob_chunks WHERE digest = $1 AND number >= $2 AND number < $2 + $3 ORDER BY number",
+        )
+        .bind::<Bytea, _>(digest.as_slice())
+        .bind::<Int4, _>(first)
+        .bind::<Int4, _>(chunks)
+        .load(&mut *self.connection().await?)
+        .await?;
+        let mut bytes = Vec::with_capacity(rows.iter().map(|row| row.bytes.len()).sum());
+        rows.into_iter().for_each(|row| bytes.extend(row.bytes));
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,158 @@
+//! Files of deployments: which are kept, and their compressed forms.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::ManualClock;
+use store::{Encodings, NewApp, StoredApp};
+use uuid::Uuid;
+
+use crate::support::World;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+async fn make(world: &World) -> StoredApp {
+    let workspace = world.workspace().await;
+    let new = NewApp { workspace, alias: "desk", name: "Desk", access: "public" };
+    world.store.change(async |changes| changes.create_app(new).await).await.unwrap()
+}
+
+/// A deployment with a file.
+async fn deploy(world: &World, app: &StoredApp, path: &str, content: &[u8]) -> Uuid {
+    let (id, digest) = (world.uuid(), world.store.put_blob(content).await.unwrap());
+    let sql = format!(
+        "INSERT INTO app_deployments VALUES ('{id}', '{}', '{}', '\\x01', 1, 1, 1, true, '{{}}', false, '{{}}', false, false,
+             '[]', false, '{{}}', NULL, now());
+         INSERT INTO app_files VALUES ('{id}', '{path}', {}, 'text/javascript; charset=utf-8', '\\x{}', NULL);
+         INSERT INTO blob_uses VALUES ('\\x{3}', 'app_file', '{id}', '{1}')",
+        app.id,
+        app.workspace_id,
+        content.len(),
+        hex::encode(digest)
+    );
+    world.database.execute(&sql).await.unwrap();
+    id
+}
+
+async fn release(world: &World, app: &StoredApp, deployment: Uuid, clock: &ManualClock) -> Uuid {
+    let (id, at) = (world.uuid(), kernel::Clock::now(clock).to_rfc3339());
+    let sql = format!(
+        "INSERT INTO app_releases SELECT '{id}', '{}', '{}', 1 + coalesce(max(number), 0), '{deployment}', NULL, 'none', '{{}}',
+             '{{}}', '{{}}', false, '[]', false, NULL, '{at}' FROM app_releases;
+         UPDATE apps SET active_release = '{id}'",
+        app.id, app.workspace_id
+    );
+    world.database.execute(&sql).await.unwrap();
+    id
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000)))
+}
+
+async fn forget(world: &World) {
+    while world.store.forget_old_deployments().await.unwrap() {}
+}
+
+#[tokio::test]
+async fn the_newest_deployments_and_those_of_recent_releases_keep_their_files() {
+    let clock = clock();
+    let world = World::at(clock.clone()).await;
+    let app = make(&world).await;
+    let mut deployments = Vec::new();
+    for number in 0..70 {
+        deployments.push(deploy(&world, &app, "a.js", format!("{number}").as_bytes()).await);
+    }
+    // Released long ago, then ten more, then one: the first one is the active one again.
+    for deployment in &deployments[..12] {
+        release(&world, &app, *deployment, &clock).await;
+    }
+    clock.advance(HOUR * 2);
+    release(&world, &app, deployments[0], &clock).await;
+    forget(&world).await;
+    let kept = async |deployment: &Uuid| !world.store.served_files(*deployment).await.unwrap().is_empty();
+    let mut found = Vec::new();
+    for (number, deployment) in deployments.iter().enumerate() {
+        if kept(deployment).await {
+            found.push(number);
+        }
+    }
+    // 0 is active; 3 to 11 are of the last ten releases; 11 was active within the last hour; 20 to 69 are the newest.
+    let expected: Vec<usize> = std::iter::once(0).chain(3..12).chain(20..70).collect();
+    assert_eq!(found, expected);
+    assert_eq!(world.count("app_deployments WHERE available").await, "60");
+    assert_eq!(world.count("blob_uses").await, "60");
+    // Many releases of one deployment: the one before them was active until they began.
+    for _ in 0..12 {
+        release(&world, &app, deployments[69], &clock).await;
+    }
+    forget(&world).await;
+    assert!(kept(&deployments[0]).await, "it was active within the last hour");
+    assert!(!kept(&deployments[3]).await);
+    clock.advance(HOUR);
+    forget(&world).await;
+    assert!(!kept(&deployments[0]).await);
+    assert_eq!(world.count("app_deployments WHERE available").await, "50");
+}
+
+#[tokio::test]
+async fn a_file_of_an_earlier_release_is_found_for_as_long_as_pages_of_it_may_be_open() {
+    let clock = clock();
+    let world = World::at(clock.clone()).await;
+    let app = make(&world).await;
+    let first = deploy(&world, &app, "one.js", b"one").await;
+    let second = deploy(&world, &app, "two.js", b"two").await;
+    release(&world, &app, first, &clock).await;
+    clock.advance(HOUR);
+    let between = release(&world, &app, second, &clock).await;
+    let active = release(&world, &app, first, &clock).await;
+    let now = kernel::Clock::now(&*clock);
+    let find = async |release, path: &str, since| {
+        let found = world.store.earlier_file(app.id, release, path, since).await.unwrap();
+        found.map(|file| file.path)
+    };
+    let before = now - chrono::TimeDelta::seconds(1);
+    assert_eq!(find(active, "two.js", before).await.as_deref(), Some("two.js"));
+    assert_eq!(find(active, "one.js", before).await.as_deref(), Some("one.js"));
+    assert_eq!(find(active, "two.js", now).await, None);
+    assert_eq!(find(between, "one.js", before).await.as_deref(), Some("one.js"));
+    assert_eq!(find(between, "two.js", before).await, None, "only of releases before it");
+    world.database.execute("UPDATE app_files SET policy = 'p'").await.unwrap();
+    assert_eq!(find(active, "two.js", before).await, None, "documents are those of the active release");
+}
+
+#[tokio::test]
+async fn compressed_forms_are_kept_by_the_use_of_their_deployment() {
+    let clock = clock();
+    let world = World::at(clock.clone()).await;
+    let app = make(&world).await;
+    let text = b"text ".repeat(1_000);
+    let first = deploy(&world, &app, "a.js", &text).await;
+    assert!(world.store.deployments_to_encode(9).await.unwrap().is_empty());
+    release(&world, &app, first, &clock).await;
+    assert_eq!(world.store.deployments_to_encode(9).await.unwrap(), [first]);
+    let wanted = world.store.files_to_encode(first).await.unwrap();
+    assert_eq!(wanted.len(), 1);
+    let encodings = Encodings { br: Some(b"br".to_vec()), gzip: None };
+    world.store.store_encodings(first, &wanted[0].digest, &encodings).await.unwrap();
+    let file = world.store.served_files(first).await.unwrap().remove(0);
+    assert_eq!((file.br_size, &file.gzip, file.awaits_encoding), (Some(2), &None, false));
+    assert_eq!(world.count("blob_uses").await, "2");
+    assert!(world.store.deployments_to_encode(9).await.unwrap().is_empty());
+    // Another deployment with the content takes them over.
+    let second = deploy(&world, &app, "b.js", &text).await;
+    assert!(world.store.served_files(second).await.unwrap()[0].awaits_encoding);
+    assert_eq!(world.store.files_to_encode(second).await.unwrap(), []);
+    let copied = world.store.served_files(second).await.unwrap().remove(0);
+    assert_eq!((copied.br, copied.br_size, copied.awaits_encoding), (file.br, Some(2), false));
+    assert_eq!(world.count("blob_uses").await, "4");
+    // Nothing is stored for one whose files are gone.
+    world.database.execute("UPDATE app_deployments SET available = false").await.unwrap();
+    let other = Encodings { br: Some(b"other".to_vec()), gzip: None };
+    world.store.store_encodings(first, &wanted[0].digest, &other).await.unwrap();
+    assert_eq!(
+        world.store.blob_part(&wanted[0].digest.clone().try_into().unwrap(), 0, 9).await.unwrap(),
+        text
+    );
+    assert_eq!(world.count("blob_uses").await, "4");
+}
