@@ -178,7 +178,10 @@ impl Retention {
 
     /// Before blobs, which lose uses with them.
     async fn erase_apps(&self) -> Result<(), StoreError> {
-        while self.store.erase_deleted_apps().await? || self.store.forget_old_deployments().await? {
+        while self.store.erase_deleted_apps().await?
+            || self.store.forget_old_deployments().await?
+            || self.store.forget_deleted_collections().await?
+        {
             self.clock.sleep(DELETE_PAUSE).await;
         }
         Ok(())

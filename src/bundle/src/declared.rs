@@ -1,5 +1,7 @@
 //! Bindings and collections outside of a manifest, by the rules of a manifest.
 
+use std::collections::BTreeMap;
+
 use kernel::Clock;
 use wire::{AppBinding, AppCollection};
 
@@ -26,6 +28,17 @@ pub fn binding(name: &str, text: &[u8], clock: &dyn Clock) -> Result<Declared<Ap
 /// [`CheckError::Overdue`] if that takes longer than [`TIME`].
 pub fn collection(text: &[u8], clock: &dyn Clock) -> Result<Declared<(String, AppCollection)>, CheckError> {
     declared(text, clock, |deadline, findings| manifest::read_collection(text, deadline, findings))
+}
+
+/// What is wrong with bindings and collections together, by the limits of a whole manifest.
+#[must_use]
+pub fn together(
+    bindings: &BTreeMap<String, AppBinding>,
+    collections: &BTreeMap<String, AppCollection>,
+) -> Vec<Finding> {
+    let mut findings = Findings::default();
+    manifest::check_together(bindings, collections, &mut findings);
+    findings.into_vec()
 }
 
 fn declared<T>(

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use futures_util::stream;
 use reqwest::Body;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use wire::operations::apps;
+use wire::operations::{apps, releases};
 use wire::{
-    AppRecord, BindingRecord, CollectionRecord, CreateApp, CreateCollection, DeploymentRecord,
-    DeploymentSummary, Listed, UpdateApp,
+    AcknowledgePermissions, AcknowledgementRecord, AppRecord, BindingRecord, CollectionRecord, CreateApp,
+    CreateCollection, DeploymentRecord, DeploymentSummary, Listed, PermissionsRecord, ReleaseRecord,
+    ReleaseSummary, RollBack, UpdateApp,
 };
 
 use crate::client::{Bearer, Client};
@@ -111,6 +112,52 @@ impl Client {
     /// See above.
     pub async fn deployment(&self, app: &str, deployment: &str) -> Result<DeploymentRecord, ClientError> {
         self.read(&apps::READ_DEPLOYMENT, &[app, deployment], &[]).await?.ok()
+    }
+
+    /// `GET /api/apps/{app}/deployments/{deployment}/permissions`: what it may do if it is published now.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn permissions(&self, app: &str, deployment: &str) -> Result<PermissionsRecord, ClientError> {
+        self.read(&releases::PERMISSIONS, &[app, deployment], &[]).await?.ok()
+    }
+
+    /// `POST /api/apps/{app}/deployments/{deployment}/acknowledge`: acknowledges a revision.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn acknowledge(
+        &self,
+        app: &str,
+        deployment: &str,
+        revision: &str,
+    ) -> Result<AcknowledgementRecord, ClientError> {
+        let body = AcknowledgePermissions { permission_revision: revision.to_owned() };
+        self.change(&releases::ACKNOWLEDGE, &[app, deployment], Some(&body)).await?.ok()
+    }
+
+    /// `POST /api/apps/{app}/deployments/{deployment}/publish`: publishes it.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn publish_app(&self, app: &str, deployment: &str) -> Result<ReleaseRecord, ClientError> {
+        self.change(&releases::PUBLISH, &[app, deployment], None::<&()>).await?.ok()
+    }
+
+    /// `POST /api/apps/{app}/rollback`: repeats a release.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn roll_back(&self, app: &str, release: &RollBack) -> Result<ReleaseRecord, ClientError> {
+        self.change(&releases::ROLL_BACK, &[app], Some(release)).await?.ok()
+    }
+
+    /// `GET /api/apps/{app}/releases`: part of the list, newest first.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn releases(&self, app: &str, part: &Part) -> Result<Listed<ReleaseSummary>, ClientError> {
+        self.read(&releases::LIST, &[app], &part.query()).await?.ok()
     }
 
     /// `GET /api/apps/{app}/bindings`: part of the list, newest first.

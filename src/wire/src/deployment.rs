@@ -7,6 +7,11 @@ use serde_json::Value;
 
 use crate::{PermissionsRecord, Timestamp};
 
+/// Bindings that an app, or a manifest, can have.
+pub const MAX_BINDINGS: usize = 100;
+/// Collections that an app, or a manifest, can have.
+pub const MAX_COLLECTIONS: usize = 32;
+
 /// A deployment as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -8,6 +8,7 @@ mod preflight;
 mod records;
 mod releases;
 pub(crate) mod runs;
+mod rollbacks;
 mod uploads;
 
 use std::fmt::Write as _;

@@ -105,6 +105,15 @@ async fn bindings_and_collections_of_an_app_are_listed_created_and_deleted() {
     assert!(made.starts_with("Created collection notes"), "{made}");
     let listed = terminal.does(&["app", "collections", "desk"]).await;
     assert!(listed.contains("notes  user  -          read"), "{listed}");
+    let named = folder.path().join("named.json");
+    std::fs::write(
+        &named,
+        r#"{"name": "likes", "kind": "user", "capabilities": {"anonymous": [], "member": []}}"#,
+    )
+    .unwrap();
+    let named = ["app", "collections", "desk", "create", "notes", named.to_str().unwrap()];
+    let named = terminal.run(&named).await;
+    assert!(named.status == Some(2) && named.err.contains("has the name \"likes\""), "{}", named.err);
     let taken = terminal.run(&["app", "collections", "desk", "create", "notes", file]).await;
     assert!(taken.status == Some(1) && taken.err.contains("(collection_taken)"), "{}", taken.err);
     assert_eq!(terminal.run(&["app", "collections", "desk", "delete", "notes"]).await.status, Some(2));
@@ -112,4 +121,45 @@ async fn bindings_and_collections_of_an_app_are_listed_created_and_deleted() {
         terminal.run(&["app", "collections", "desk", "delete", "notes", "--yes"]).await.status,
         Some(0)
     );
+}
+
+#[tokio::test]
+async fn a_deployment_is_published_and_an_earlier_release_again() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    terminal.does(&["app", "create", "desk"]).await;
+    let none = terminal.run(&["app", "publish", "desk"]).await;
+    assert!(none.status == Some(2) && none.err.contains("has no deployment"), "{}", none.err);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    std::fs::write(folder.path().join("index.html"), "<p>Hi</p>").unwrap();
+    std::fs::write(folder.path().join("a.wasm"), b"\0asm\x01\0\0\0").unwrap();
+    let unasked = terminal.run(&["app", "deploy", "desk", path, "--publish"]).await;
+    assert!(
+        unasked.status == Some(1) && unasked.err.contains("(permission_ack_required)"),
+        "{}",
+        unasked.err
+    );
+    let shown = terminal.does(&["app", "permissions", "desk"]).await;
+    assert!(shown.contains("acknowledged no\n") && shown.contains("~ /wasm false -> true"), "{shown}");
+    let unsure = terminal.run(&["app", "acknowledge", "desk"]).await;
+    assert!(unsure.status == Some(2) && unsure.err.contains("~ /wasm false -> true"), "{}", unsure.err);
+    let sure = terminal.run(&["app", "deploy", "desk", path, "--publish", "--acknowledge", "--yes"]).await;
+    assert!(
+        sure.status == Some(0) && sure.out.contains("Published release 1 of desk ("),
+        "{}{}",
+        sure.out,
+        sure.err
+    );
+    let published = terminal.does(&["app", "publish", "desk"]).await;
+    assert!(published.starts_with("Published release 2 of desk ("), "{published}");
+    let back = terminal.does(&["app", "rollback", "desk", "1"]).await;
+    assert!(back.starts_with("Published release 3 of desk ("), "{back}");
+    let missing = terminal.run(&["app", "rollback", "desk", "9"]).await;
+    assert!(missing.status == Some(2) && missing.err.contains("has no release 9"), "{}", missing.err);
+    let listed = terminal.does(&["app", "releases", "desk"]).await;
+    assert!(listed.starts_with("NUMBER") && listed.lines().count() == 4, "{listed}");
+    let shown = terminal.does(&["app", "show", "desk"]).await;
+    assert!(shown.contains("release  3\n"), "{shown}");
+    assert_eq!(terminal.run(&["app", "deploy", "desk", path, "--acknowledge"]).await.status, Some(2));
 }

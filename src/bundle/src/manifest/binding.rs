@@ -11,7 +11,7 @@ use crate::code::Code;
 const SCHEMA_BYTES: usize = 64 * 1024;
 const BOUNDS: Bounds = Bounds { patterns: 32, pattern_bytes: 2 * 1024 * 1024 };
 /// Most patterns of all schemas together: compiling one takes up to some milliseconds.
-const MAX_PATTERNS: usize = 256;
+pub(super) const MAX_PATTERNS: usize = 256;
 /// Most fields of a run's output.
 const MAX_FIELDS: usize = 100;
 const FIELD_CHARS: usize = 128;

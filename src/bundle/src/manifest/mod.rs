@@ -8,19 +8,18 @@ mod reader;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use wire::{AppBinding, AppCollection};
+use wire::{AppBinding, AppCollection, MAX_BINDINGS, MAX_COLLECTIONS};
 
 use crate::code::Code;
 use crate::deadline::Deadline;
 use crate::error::CheckError;
 use crate::finding::Findings;
 use crate::names::MANIFEST;
+use binding::MAX_PATTERNS;
 use reader::{Reader, below};
 
 /// Most bytes of a manifest.
 pub(crate) const MAX_BYTES: u64 = 256 * 1024;
-const MAX_BINDINGS: usize = 100;
-const MAX_COLLECTIONS: usize = 32;
 const NAME_CHARS: usize = 64;
 /// Most bytes of a wrong name below which findings are looked for: each of them has the name in its pointer.
 const POINTER_NAME_BYTES: usize = 4 * NAME_CHARS;
@@ -46,6 +45,32 @@ pub(crate) fn is_readable(size: u64, findings: &mut Findings) -> bool {
         findings.line(Code::ManifestInvalid, MANIFEST, None, detail);
     }
     size <= MAX_BYTES
+}
+
+/// Notes bindings and collections that no manifest could have together: the limits of a whole manifest.
+pub(crate) fn check_together(
+    bindings: &BTreeMap<String, AppBinding>,
+    collections: &BTreeMap<String, AppCollection>,
+    findings: &mut Findings,
+) {
+    let size = |text: serde_json::Result<Vec<u8>>| {
+        text.map_or(u64::MAX, |text| text.len().try_into().unwrap_or(u64::MAX))
+    };
+    let size = size(serde_json::to_vec(bindings)).saturating_add(size(serde_json::to_vec(collections)));
+    if size > MAX_BYTES {
+        let detail = format!(
+            "The bindings and collections have {size} bytes together; at most {MAX_BYTES} are allowed."
+        );
+        findings.line(Code::ManifestInvalid, MANIFEST, None, detail);
+    }
+    let schemas = bindings.values().filter_map(|binding| binding.input_schema.as_ref());
+    let schemas = schemas.chain(collections.values().filter_map(|collection| collection.schema.as_ref()));
+    let patterns: usize = schemas.map(schema::patterns).sum();
+    if patterns > MAX_PATTERNS {
+        let detail =
+            format!("The schemas have {patterns} patterns together; at most {MAX_PATTERNS} are allowed.");
+        findings.line(Code::SchemaInvalid, MANIFEST, None, detail);
+    }
 }
 
 /// Reads a manifest. Returns `None` if it has findings.

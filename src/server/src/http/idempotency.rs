@@ -99,6 +99,12 @@ impl Once {
         }
     }
 
+    /// Whether a request with this key was answered before, whatever it was.
+    pub(super) async fn is_known(&self) -> ApiResult<bool> {
+        let Some(key) = &self.key else { return Ok(false) };
+        Ok(!matches!(self.app.store().answered(key).await?, Reserved::New))
+    }
+
     /// Makes the changes, all or none, and the answer with them.
     pub(super) async fn change(
         &self,

@@ -5,13 +5,10 @@ use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
+use wire::{MAX_BINDINGS, MAX_COLLECTIONS};
 
 use crate::schema::app_collections;
 use crate::{Changes, Store, StoreError};
-
-/// Bindings, and collections, that an app can have.
-const MAX_BINDINGS: i64 = 100;
-const MAX_COLLECTIONS: i64 = 32;
 
 /// A binding of an app.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
@@ -92,7 +89,7 @@ impl Changes {
                 .bind::<Text, _>(name)
                 .get_result(&mut *self.connection)
                 .await?;
-        if others.count >= MAX_BINDINGS {
+        if is_full(others.count, MAX_BINDINGS) {
             return Ok(SetBinding::TooMany);
         }
         let set: Inserted = diesel::sql_query(
@@ -138,7 +135,7 @@ impl Changes {
             .count()
             .get_result(&mut *self.connection)
             .await?;
-        if known >= MAX_COLLECTIONS {
+        if is_full(known, MAX_COLLECTIONS) {
             return Ok(None);
         }
         let made = diesel::insert_into(app_collections::table)
@@ -211,4 +208,8 @@ impl Store {
         let rows = rows.order(app_collections::id.desc()).limit(limit).select(StoredCollection::as_select());
         Ok(rows.load(&mut *self.connection().await?).await?)
     }
+}
+
+fn is_full(count: i64, most: usize) -> bool {
+    usize::try_from(count).unwrap_or_default() >= most
 }

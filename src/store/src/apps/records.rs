@@ -172,16 +172,33 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn app(&self, name: &str) -> Result<Option<StoredApp>, StoreError> {
+        self.named_app(name, false).await
+    }
+
+    /// The app that last had this id or alias and was deleted, as long as its row is kept.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn deleted_app(&self, name: &str) -> Result<Option<StoredApp>, StoreError> {
+        self.named_app(name, true).await
+    }
+
+    async fn named_app(&self, name: &str, is_deleted: bool) -> Result<Option<StoredApp>, StoreError> {
         // PostgreSQL refuses the text instead of finding nothing.
         if name.contains('\0') {
             return Ok(None);
         }
-        let rows = apps::table.filter(apps::deleted_at.is_null()).into_boxed();
+        let rows = apps::table.into_boxed();
+        let rows = if is_deleted {
+            rows.filter(apps::deleted_at.is_not_null())
+        } else {
+            rows.filter(apps::deleted_at.is_null())
+        };
         let rows = match Uuid::parse_str(name) {
             Ok(id) => rows.filter(apps::id.eq(id)),
             Err(_) => rows.filter(apps::alias.eq(name)),
         };
-        let found = rows.select(StoredApp::as_select()).first(&mut *self.connection().await?).await;
-        Ok(found.optional()?)
+        let rows = rows.order(apps::id.desc()).select(StoredApp::as_select());
+        Ok(rows.first(&mut *self.connection().await?).await.optional()?)
     }
 }

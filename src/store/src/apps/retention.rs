@@ -11,6 +11,8 @@ use crate::{Store, StoreError};
 
 /// How long the alias of a deleted app stays taken.
 pub const ALIAS_HELD: TimeDelta = TimeDelta::days(30);
+/// How long the row of a deleted collection stays.
+const COLLECTIONS_KEPT: TimeDelta = TimeDelta::days(30);
 /// Deployments of one part: each may have thousands of files.
 const DEPLOYMENTS_PART: i64 = 2;
 /// Runs of one part.
@@ -91,6 +93,22 @@ impl Store {
             })
             .await?;
         Ok(true)
+    }
+
+    /// Deletes the rows of collections that were deleted 30 days ago.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn forget_deleted_collections(&self) -> Result<bool, StoreError> {
+        let sql =
+            "DELETE FROM app_collections WHERE id IN (SELECT id FROM app_collections WHERE deleted_at <= $2
+            ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)";
+        let forgotten = diesel::sql_query(sql)
+            .bind::<BigInt, _>(APPS_PART)
+            .bind::<Timestamptz, _>(self.now() - COLLECTIONS_KEPT)
+            .execute(&mut *self.connection().await?)
+            .await?;
+        Ok(is_full(forgotten, APPS_PART))
     }
 
     /// Erases what deleted apps had, and deletes the rows of those that hold their alias no longer.

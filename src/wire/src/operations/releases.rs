@@ -19,6 +19,7 @@ operations! {
         ErrorCode::AppNotFound,
         ErrorCode::DeploymentNotFound,
         ErrorCode::ManifestInvalid,
+        ErrorCode::SchemaInvalid,
         ErrorCode::WorkflowPreflightFailed,
         ErrorCode::ValidationBusy,
     ]);
@@ -38,6 +39,7 @@ operations! {
         ErrorCode::DeploymentNotFound,
         ErrorCode::PermissionRevisionStale,
         ErrorCode::ManifestInvalid,
+        ErrorCode::SchemaInvalid,
         ErrorCode::WorkflowPreflightFailed,
         ErrorCode::ValidationBusy,
     ]);
@@ -59,6 +61,7 @@ operations! {
         ErrorCode::PermissionRevisionStale,
         ErrorCode::CollectionTaken,
         ErrorCode::ManifestInvalid,
+        ErrorCode::SchemaInvalid,
         ErrorCode::WorkflowPreflightFailed,
         ErrorCode::ValidationBusy,
     ]);

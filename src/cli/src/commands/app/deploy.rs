@@ -8,7 +8,7 @@ use clap::Args;
 use client::Archive;
 use wire::{DeploymentRecord, DeploymentSummary};
 
-use super::{Named, archive, report};
+use super::{Named, archive, releases, report};
 use crate::options::{Session, new_key};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::parts;
@@ -25,6 +25,15 @@ pub(crate) struct Deploy {
     /// A ZIP archive, or a folder
     #[arg(value_name = "FILE|FOLDER")]
     bundle: PathBuf,
+    /// Publish the deployment, too
+    #[arg(long)]
+    publish: bool,
+    /// Show what the deployment may do, ask, and acknowledge it
+    #[arg(long, requires = "publish")]
+    acknowledge: bool,
+    /// Do not ask
+    #[arg(long, requires = "acknowledge")]
+    yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -42,10 +51,17 @@ impl Deploy {
         let archive = Archive { size, chunks: Chunks { file, size, sent: 0, underway: Underway::new() } };
         let deployed = session.client.deploy(&self.named.app, &new_key()?, archive).await;
         let deployed = deployed.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return say(pretty(&deployed)?);
+        let id = &deployed.summary.id;
+        if !self.publish {
+            return if session.output == Output::Json { say(pretty(&deployed)?) } else { show(&deployed) };
         }
-        show(&deployed)
+        if session.output == Output::Human {
+            show(&deployed)?;
+        }
+        if self.acknowledge {
+            releases::acknowledge(session, (&self.named.app, id), self.yes).await?;
+        }
+        releases::publish(session, (&self.named.app, id)).await
     }
 }
 

@@ -111,7 +111,11 @@ impl Create {
             |error: &dyn Display| Failure::usage(format!("{} cannot be read: {error}", self.file.display()));
         let text = std::fs::read_to_string(&self.file).map_err(|error| unreadable(&error))?;
         let mut new: Map<String, Value> = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
-        new.insert("name".to_owned(), self.name.clone().into());
+        let name = new.entry("name").or_insert_with(|| self.name.clone().into());
+        if *name != self.name.as_str() {
+            let file = self.file.display();
+            return Err(Failure::usage(format!("{file} has the name {name}, and the command {}", self.name)));
+        }
         let new: CreateCollection =
             serde_json::from_value(Value::Object(new)).map_err(|error| unreadable(&error))?;
         let made = session.client.create_app_collection(app, &new).await;

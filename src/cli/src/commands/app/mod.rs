@@ -5,6 +5,7 @@ mod check;
 mod deploy;
 mod drafts;
 mod manage;
+mod releases;
 mod report;
 
 use clap::{Args, Subcommand};
@@ -27,6 +28,16 @@ pub(crate) enum AppCommand {
     Update(manage::Update),
     /// Upload a bundle as a new deployment
     Deploy(deploy::Deploy),
+    /// Show what a deployment may do, and what differs from the active release
+    Permissions(releases::Permissions),
+    /// Acknowledge what a deployment may do
+    Acknowledge(releases::Acknowledge),
+    /// Publish a deployment
+    Publish(releases::Publish),
+    /// Publish an earlier release again
+    Rollback(releases::Rollback),
+    /// List the releases of an app, newest first
+    Releases(releases::Releases),
     /// List the deployments of an app, newest first
     Deployments(deploy::Deployments),
     /// List the bindings of an app, which apply without a manifest
@@ -70,6 +81,11 @@ pub(crate) fn run(command: AppCommand, outer: ClientOptions) -> (Output, Result<
         AppCommand::Show(command) => of_app!(command),
         AppCommand::Update(command) => of_app!(command),
         AppCommand::Deploy(command) => of_app!(command),
+        AppCommand::Permissions(command) => of_app!(command),
+        AppCommand::Acknowledge(command) => of_app!(command),
+        AppCommand::Publish(command) => of_app!(command),
+        AppCommand::Rollback(command) => of_app!(command),
+        AppCommand::Releases(command) => of_app!(command),
         AppCommand::Deployments(command) => of_app!(command),
         AppCommand::Bindings(command) => of_app!(command),
         AppCommand::Collections(command) => of_app!(command),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bundle::MANIFEST;
+use bundle::{MANIFEST, declared};
 use control::apps::Resolved;
 use store::{Drafts, StoredApp, StoredDeployment};
 use uuid::Uuid;
@@ -11,7 +11,7 @@ use wire::{
 };
 
 use super::preflight::{Preflight, Walked, preflight};
-use super::{permissions, records};
+use super::{drafts, permissions, records};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Caller;
 
@@ -109,6 +109,12 @@ impl Applied {
         (frame_ancestors, wasm): (Vec<String>, bool),
     ) -> ApiResult<Result<Checked, Vec<BundleFinding>>> {
         let path = if self.declares_bindings { MANIFEST } else { "bindings" };
+        if !self.declares_bindings || !self.declares_collections {
+            let findings = declared::together(&self.bindings, &self.collections);
+            if !findings.is_empty() {
+                return Ok(Err(drafts::found_in(path, findings)));
+            }
+        }
         let clock = &**caller.app().clock();
         let found = preflight(caller.store(), app.workspace_id, &self.bindings, (path, clock)).await?;
         if !found.findings.is_empty() {

@@ -7,12 +7,14 @@ use actix_web::{HttpRequest, HttpResponse};
 use bundle::declared::{self, Declared};
 use bundle::{CheckError, Finding};
 use chrono::DateTime;
-use control::apps;
+use control::{Decision, Requester, apps};
 use kernel::Clock;
-use store::{StoredBinding, StoredCollection};
+use store::{Changes, StoredBinding, StoredCollection};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
-use wire::{BindingRecord, BundleFinding, CollectionRecord, ErrorCode, Listed};
+use wire::{
+    BindingRecord, BundleFinding, CollectionRecord, ErrorCode, Listed, MAX_BINDINGS, MAX_COLLECTIONS,
+};
 
 use super::upload::busy;
 use super::{find, records};
@@ -70,7 +72,7 @@ pub(super) async fn set_binding(
     change
         .make(async |changes| {
             let set = apps::set_binding(changes, caller.requester(), app.id, &name, &binding).await?;
-            let (set, is_new) = set.ok_or_else(|| full("bindings", "An app has at most 100 bindings."))?;
+            let (set, is_new) = set.ok_or_else(|| full("bindings", MAX_BINDINGS))?;
             Reply::made(is_new, &records::binding(set)?)
         })
         .await
@@ -81,15 +83,7 @@ pub(super) async fn delete_binding(
     change: Change<AppsWrite>,
     path: Path<(String, String)>,
 ) -> ApiResult<HttpResponse> {
-    let caller = &change.caller;
-    let (app, name) = path.into_inner();
-    let app = find(caller, &app).await?;
-    change.wants_no_more()?;
-    change
-        .make(async |changes| {
-            apps::delete_binding(changes, caller.requester(), app.id, &name).await?;
-            Ok(Reply::nothing())
-        })
+    delete(&change, path, async |changes, by, app, name| apps::delete_binding(changes, by, app, name).await)
         .await
 }
 
@@ -144,13 +138,24 @@ pub(super) async fn delete_collection(
     change: Change<AppsWrite>,
     path: Path<(String, String)>,
 ) -> ApiResult<HttpResponse> {
+    delete(&change, path, async |changes, by, app, name| {
+        apps::delete_collection(changes, by, app, name).await
+    })
+    .await
+}
+
+async fn delete(
+    change: &Change<AppsWrite>,
+    path: Path<(String, String)>,
+    delete: impl AsyncFnOnce(&mut Changes, Requester<'_>, Uuid, &str) -> Decision<()>,
+) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let (app, name) = path.into_inner();
     let app = find(caller, &app).await?;
     change.wants_no_more()?;
     change
         .make(async |changes| {
-            apps::delete_collection(changes, caller.requester(), app.id, &name).await?;
+            delete(changes, caller.requester(), app.id, &name).await?;
             Ok(Reply::nothing())
         })
         .await
@@ -158,13 +163,13 @@ pub(super) async fn delete_collection(
 
 /// The app has as many collections as it can.
 pub(super) fn too_many_collections() -> ApiError {
-    full("collections", "An app has at most 32 collections.")
+    full("collections", MAX_COLLECTIONS)
 }
 
 /// The app has as many as it can.
-fn full(part: &str, detail: &str) -> ApiError {
+fn full(part: &str, most: usize) -> ApiError {
     let code = ErrorCode::ManifestInvalid.as_str().to_owned();
-    let (path, detail) = (Some(part.to_owned()), detail.to_owned());
+    let (path, detail) = (Some(part.to_owned()), format!("An app has at most {most} {part}."));
     ApiError::found(vec![BundleFinding { code, path, line: None, detail }])
 }
 
@@ -177,13 +182,16 @@ async fn read_declared<S, T: Send + 'static>(
     let clock: Arc<dyn Clock> = Arc::clone(caller.app().clock());
     let read = spawn_blocking(move || read(&*clock)).await;
     let read = read.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
-    read.map_err(|_| busy())?.map_err(|findings| {
-        let finding = |found: Finding| BundleFinding {
-            code: found.code.as_str().to_owned(),
-            path: Some(part.to_owned()),
-            line: found.line,
-            detail: found.detail,
-        };
-        ApiError::found(findings.into_iter().map(finding).collect())
-    })
+    read.map_err(|_| busy())?.map_err(|findings| ApiError::found(found_in(part, findings)))
+}
+
+/// Findings about what is not in a file.
+pub(super) fn found_in(part: &str, findings: Vec<Finding>) -> Vec<BundleFinding> {
+    let finding = |found: Finding| BundleFinding {
+        code: found.code.as_str().to_owned(),
+        path: Some(part.to_owned()),
+        line: found.line,
+        detail: found.detail,
+    };
+    findings.into_iter().map(finding).collect()
 }

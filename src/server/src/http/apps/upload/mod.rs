@@ -92,7 +92,12 @@ impl<S: Asked> Upload<S> {
     async fn extract(request: &HttpRequest, body: RequestBody) -> Result<Self, actix_web::Error> {
         let caller = Caller::<S>::extract(request).await?;
         let name = request.match_info().get("app").unwrap_or_default();
-        let app = find(&caller, name).await?;
+        let app = match find(&caller, name).await {
+            Err(error) if error.code() == ErrorCode::AppNotFound => {
+                Self::of_deleted(&caller, request, name).await?.ok_or(error)?
+            }
+            found => found?,
+        };
         query::none(request)?;
         idempotency::key(request)?;
         let (file, digest, permit) = match Self::receive(request, (&caller, &app), body).await {
@@ -104,15 +109,26 @@ impl<S: Asked> Upload<S> {
         };
         // The caller is judged by what they are when the archive is there.
         let caller = Caller::<S>::extract(request).await?;
-        let app = find(&caller, name).await?;
         let once = Once::with_digest(&caller, request, digest.to_vec())?;
-        let received = Arc::new(Held { file, _permit: permit });
-        let upload = Self { caller, app, digest, received, once };
-        match upload.once.answered().await? {
-            None => Ok(upload),
+        if let Some(answer) = once.answered().await? {
             // Only so can an extractor answer.
-            Some(answer) => Err(InternalError::from_response("answered before", answer).into()),
+            return Err(InternalError::from_response("answered before", answer).into());
         }
+        let app = find(&caller, name).await?;
+        let received = Arc::new(Held { file, _permit: permit });
+        Ok(Self { caller, app, digest, received, once })
+    }
+
+    /// The app that was deleted after it answered a request with this key: the archive tells whether this is the same request.
+    async fn of_deleted(
+        caller: &Caller<S>,
+        request: &HttpRequest,
+        name: &str,
+    ) -> ApiResult<Option<StoredApp>> {
+        if !Once::with_digest(caller, request, Vec::new())?.is_known().await? {
+            return Ok(None);
+        }
+        Ok(caller.store().deleted_app(name).await?)
     }
 
     async fn receive(

@@ -1,0 +1,226 @@
+//! `callboard app permissions`, `acknowledge`, `publish`, `rollback` and `releases`.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use clap::Args;
+use client::Part;
+use serde_json::Value;
+use wire::{DeploymentSummary, PermissionsRecord, ReleaseRecord, ReleaseSummary, RollBack};
+
+use super::Named;
+use crate::options::Session;
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::parts;
+use crate::table::{self, second};
+use crate::terminal::harmless;
+
+#[derive(Debug, Args)]
+pub(crate) struct Permissions {
+    #[command(flatten)]
+    pub(super) named: Named,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Acknowledge {
+    #[command(flatten)]
+    pub(super) named: Named,
+    #[command(flatten)]
+    which: Which,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Publish {
+    #[command(flatten)]
+    pub(super) named: Named,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Which deployment.
+#[derive(Debug, Args)]
+struct Which {
+    /// Id of the deployment (default: the newest one)
+    #[arg(value_name = "DEPLOYMENT")]
+    deployment: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rollback {
+    #[command(flatten)]
+    pub(super) named: Named,
+    /// Id or number of the release to repeat
+    #[arg(value_name = "RELEASE")]
+    release: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Releases {
+    #[command(flatten)]
+    pub(super) named: Named,
+}
+
+impl Which {
+    /// The id of the deployment.
+    async fn id(&self, session: &Session, app: &str) -> Result<String, Failure> {
+        if let Some(id) = &self.deployment {
+            return Ok(id.clone());
+        }
+        let newest = Part { limit: Some(1), cursor: None };
+        let newest = session.client.deployments(app, &newest).await.map_err(|error| session.failed(error))?;
+        let newest: Option<DeploymentSummary> = newest.data.into_iter().next();
+        newest.map(|newest| newest.id).ok_or_else(|| {
+            Failure::usage(format!(
+                "{app} has no deployment; `callboard app deploy {app} FOLDER` uploads one"
+            ))
+        })
+    }
+}
+
+impl Permissions {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let id = self.which.id(session, &self.named.app).await?;
+        let read = session.client.permissions(&self.named.app, &id).await;
+        let read = read.map_err(|error| session.failed(error))?;
+        if session.output == Output::Json {
+            return say(pretty(&read)?);
+        }
+        say(format_args!("deployment   {id}"))?;
+        say(format_args!("revision     {}", read.permission_revision))?;
+        say(format_args!("acknowledged {}", if read.acknowledged { "yes" } else { "no" }))?;
+        changes(&read)
+    }
+}
+
+impl Acknowledge {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let id = self.which.id(session, &self.named.app).await?;
+        acknowledge(session, (&self.named.app, &id), self.yes).await
+    }
+}
+
+impl Publish {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let id = self.which.id(session, &self.named.app).await?;
+        publish(session, (&self.named.app, &id)).await
+    }
+}
+
+impl Rollback {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let app = &self.named.app;
+        let release = match self.release.parse::<i32>() {
+            Ok(number) => {
+                let all = parts::all(session, async |part| session.client.releases(app, part).await).await?;
+                let found = all.into_iter().find(|release| release.number == number);
+                let none = || Failure::usage(format!("{app} has no release {number}"));
+                found.ok_or_else(none)?.id
+            }
+            Err(_) => self.release.clone(),
+        };
+        let made = session.client.roll_back(app, &RollBack { release }).await;
+        show(session, app, &made.map_err(|error| session.failed(error))?)
+    }
+}
+
+impl Releases {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let app = &self.named.app;
+        let all = parts::all(session, async |part| session.client.releases(app, part).await).await?;
+        if session.output == Output::Json {
+            return say(pretty(&all)?);
+        }
+        if all.is_empty() {
+            complain(format_args!("No releases found. `callboard app publish {app}` makes one."));
+            return Ok(());
+        }
+        table::print(["NUMBER", "CREATED", "ACTIVE", "DEPLOYMENT", "ID"], all.iter().map(row).collect())
+    }
+}
+
+fn row(release: &ReleaseSummary) -> [String; 5] {
+    [
+        release.number.to_string(),
+        second(&release.created_at),
+        if release.active { "yes" } else { "no" }.to_owned(),
+        release.deployment_id.clone(),
+        release.id.clone(),
+    ]
+}
+
+/// Shows what a deployment may do, asks, and acknowledges it; nothing is asked if it is acknowledged already.
+pub(super) async fn acknowledge(
+    session: &Session,
+    (app, deployment): (&str, &str),
+    yes: bool,
+) -> Result<(), Failure> {
+    let read = session.client.permissions(app, deployment).await.map_err(|error| session.failed(error))?;
+    if read.acknowledged {
+        complain("These permissions are acknowledged.");
+        return Ok(());
+    }
+    for line in lines(&read) {
+        complain(line);
+    }
+    if !yes && !confirmed("Acknowledge these permissions? [y/N] ")? {
+        return Err(Failure::usage("not acknowledged; answer \"y\", or add --yes"));
+    }
+    let acknowledged = session.client.acknowledge(app, deployment, &read.permission_revision).await;
+    let acknowledged = acknowledged.map_err(|error| session.failed(error))?;
+    complain(format_args!("Acknowledged {}.", acknowledged.permission_revision));
+    Ok(())
+}
+
+/// Publishes a deployment and prints the release.
+pub(super) async fn publish(session: &Session, (app, deployment): (&str, &str)) -> Result<(), Failure> {
+    let made = session.client.publish_app(app, deployment).await;
+    show(session, app, &made.map_err(|error| session.failed(error))?)
+}
+
+fn show(session: &Session, app: &str, release: &ReleaseRecord) -> Result<(), Failure> {
+    if session.output == Output::Json {
+        return say(pretty(release)?);
+    }
+    let ReleaseRecord { summary, .. } = release;
+    say(format_args!("Published release {} of {app} ({}).", summary.number, summary.id))
+}
+
+/// Whether the person at the terminal says yes.
+fn confirmed(question: &str) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    let mut output = io::stderr().lock();
+    let _ = write!(output, "{question}").and_then(|()| output.flush());
+    drop(output);
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
+    Ok(["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()))
+}
+
+fn changes(read: &PermissionsRecord) -> Result<(), Failure> {
+    lines(read).into_iter().try_for_each(say)
+}
+
+/// What differs from the active release, a line for each member.
+fn lines(read: &PermissionsRecord) -> Vec<String> {
+    if read.changes.is_empty() {
+        return vec!["No permission differs from the active release.".to_owned()];
+    }
+    let shown = |value: &Value| harmless(&value.to_string()).into_owned();
+    let line = |change: &wire::PermissionChange| match (&change.before, &change.after) {
+        (Value::Null, after) => format!("+ {} {}", harmless(&change.path), shown(after)),
+        (before, Value::Null) => format!("- {} {}", harmless(&change.path), shown(before)),
+        (before, after) => format!("~ {} {} -> {}", harmless(&change.path), shown(before), shown(after)),
+    };
+    let named = |(id, workflow): (&String, &wire::PermissionWorkflow)| {
+        format!("  workflow {id} is {} ({})", harmless(&workflow.handle), harmless(&workflow.name))
+    };
+    let workflows = read.workflows.iter().map(named);
+    read.changes.iter().map(line).chain(workflows).collect()
+}
