@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use fantoccini::elements::Element;
@@ -41,11 +42,37 @@ impl Browser {
     /// # Panics
     /// Names the command that gets Chromium when it is not there.
     pub async fn start() -> Self {
+        Self::start_in(tempfile::tempdir().expect("a folder")).await
+    }
+
+    /// Starts one that trusts an authority, whose certificate is in this file, as a user who has imported it.
+    ///
+    /// # Panics
+    /// Names the command that gets `certutil` if it is missing.
+    pub async fn start_trusting(authority: &Path) -> Self {
+        if let Ok(line) = std::env::var("CALLBOARD_MISSING_CERTUTIL") {
+            panic!("certutil is not here; this gets it: {line}");
+        }
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join(".pki/nssdb");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let folder = format!("sql:{}", folder.display());
+        let file = authority.to_str().expect("a path");
+        for arguments in
+            [&["-N", "--empty-password"][..], &["-A", "-t", "C,,", "-n", "callboard", "-i", file][..]]
+        {
+            let done = Command::new("certutil").args(["-d", &folder]).args(arguments).status();
+            assert!(done.expect("certutil starts").success(), "certutil {arguments:?}");
+        }
+        Self::start_in(home).await
+    }
+
+    /// Starts one whose home is this folder.
+    async fn start_in(profile: TempDir) -> Self {
         if let Ok(line) = std::env::var("CALLBOARD_MISSING_CHROMIUM") {
             panic!("Chromium and its driver are not here; this gets them: {line}");
         }
-        let profile = tempfile::tempdir().expect("a folder");
-        let (process, port) = start_driver();
+        let (process, port) = start_driver(profile.path());
         let arguments = [
             "--headless=new".to_owned(),
             // Root has no other way, and the pages are our own.
@@ -54,7 +81,7 @@ impl Browser {
             "--disable-gpu".to_owned(),
             "--window-size=1280,900".to_owned(),
             "--lang=en".to_owned(),
-            format!("--user-data-dir={}", profile.path().display()),
+            format!("--user-data-dir={}", profile.path().join("profile").display()),
         ];
         let capabilities = json!({
             "goog:chromeOptions": {"args": arguments},
@@ -334,10 +361,11 @@ impl Drop for Driver {
 }
 
 /// The driver takes a free port of IPv4, then the same one of IPv6, and exits if another process has that: it is started again.
-fn start_driver() -> (Child, u16) {
+fn start_driver(home: &Path) -> (Child, u16) {
     for _ in 0..DRIVER_STARTS {
         let mut process = Command::new("chromedriver")
             .arg("--port=0")
+            .env("HOME", home)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -97,6 +97,9 @@ impl Retention {
         self.store.forget_old_app_limits(now).await?;
         self.store.forget_unasked_questions(now).await?;
         self.store.forget_old_chat_usage(now - CHAT_USAGE).await?;
+        while self.store.forget_old_app_sign_ins(now).await? {
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Principals, scopes and roles, tokens, keys, visitors, sign-in, failures and the rules of exposure. No HTTP, no SQL.
 
 pub mod app_handle;
+pub mod app_sign_in;
 pub mod chat_session;
 pub mod envelope;
 pub mod exposure;
@@ -11,6 +12,7 @@ pub mod keyring;
 pub mod link;
 pub mod oidc;
 pub mod peer;
+pub mod pkce;
 pub mod principal;
 pub mod role;
 pub use wire::scope;

@@ -3,6 +3,7 @@
 //! A function takes the transaction of the change and who makes it ([`Requester`]), and returns what was made or why it is refused
 //! ([`Refusal`]). It knows neither HTTP nor SQL.
 
+pub mod app_sign_in;
 pub mod apps;
 pub mod handle;
 pub mod members;

@@ -19,7 +19,8 @@ use crate::tokens::TokensError;
 pub(crate) async fn keys(store: &Store, ring: Option<&KeyRing>) -> Result<SignInKeys, StoreError> {
     let codes = CodeKey::new(&store.service_key("sign_in", ring).await?);
     let letters = Arc::new(keys::generated(store, "mail", ring).await?);
-    Ok(SignInKeys { codes, letters })
+    let apps = Arc::new(keys::generated(store, "app_sign_ins", ring).await?);
+    Ok(SignInKeys { codes, letters, apps })
 }
 
 /// The provider that the configuration names. Nothing is asked of it yet.

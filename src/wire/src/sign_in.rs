@@ -15,6 +15,24 @@ pub struct StartSignIn {
     pub return_to: Option<String>,
 }
 
+/// Agrees that a hosted app learns who the user is, and asks for an authorization code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ApproveApp {
+    /// `code`.
+    pub response_type: String,
+    /// The alias of the app.
+    pub client_id: String,
+    /// `/__service/auth/callback` of the app.
+    pub redirect_uri: String,
+    /// SHA-256 of the verifier, base64url.
+    pub code_challenge: String,
+    /// `S256`.
+    pub code_challenge_method: String,
+    /// Returned as it is.
+    pub state: String,
+}
+
 /// The same for every address.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

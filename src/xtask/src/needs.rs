@@ -101,6 +101,12 @@ const NEEDS: &[Need] = &[
         why: "the tests of the pages",
     },
     Need {
+        name: "certutil",
+        found: |_| run::on_path("certutil").is_some(),
+        install: Install::Apt("libnss3-tools"),
+        why: "the tests of apps in a browser that trusts the authority of dev-tls",
+    },
+    Need {
         name: "axe",
         found: |root| tool(root, AXE_FILE).is_file(),
         install: Install::Npm,
@@ -315,6 +321,7 @@ mod tests {
                 "CALLBOARD_MISSING_NODE",
                 "CALLBOARD_MISSING_OPENSSL",
                 "CALLBOARD_MISSING_CHROMIUM",
+                "CALLBOARD_MISSING_CERTUTIL",
                 "CALLBOARD_MISSING_AXE",
                 "CALLBOARD_MISSING_JOSE",
                 "CALLBOARD_MISSING_OIDC_PROVIDER",

@@ -140,6 +140,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "refusal",
             "rights",
             "sign_in",
+            "app_sign_in",
             "members",
             "tokens",
             "triggers",

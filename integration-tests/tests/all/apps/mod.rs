@@ -4,11 +4,12 @@ mod deployments;
 mod drafts;
 mod examples;
 pub(crate) mod gateway;
+mod login;
 mod preflight;
 mod records;
 mod releases;
-pub(crate) mod runs;
 mod rollbacks;
+pub(crate) mod runs;
 mod uploads;
 
 use std::fmt::Write as _;

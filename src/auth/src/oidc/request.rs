@@ -1,9 +1,6 @@
 //! What a browser takes to the provider, and what is kept here until it comes back.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::{Random, RandomError, Secret};
-use ring::digest::{SHA256, digest};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
@@ -11,6 +8,7 @@ use url::Url;
 
 use super::Metadata;
 use crate::keyring::{KeyRing, KeyringError};
+use crate::pkce::{METHOD, challenge};
 use crate::sign_in::Token;
 
 /// What is asked of the provider about a user.
@@ -47,7 +45,7 @@ impl Asked {
             .append_pair("state", self.state.expose())
             .append_pair("nonce", self.kept.nonce.expose_secret())
             .append_pair("code_challenge", &challenge(self.kept.verifier.expose_secret()))
-            .append_pair("code_challenge_method", "S256");
+            .append_pair("code_challenge_method", METHOD);
         address
     }
 }
@@ -104,11 +102,6 @@ fn context(state: &[u8]) -> String {
     format!("callboard|oidc|{}", hex::encode(state))
 }
 
-/// Source: RFC 7636, 4.2.
-fn challenge(verifier: &str) -> String {
-    URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()))
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -116,12 +109,6 @@ mod tests {
     use kernel::SeededRandom;
 
     use super::*;
-
-    #[test]
-    fn the_example_of_rfc_7636() {
-        let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
-        assert_eq!(challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
-    }
 
     #[test]
     fn a_browser_takes_what_the_provider_needs_and_no_verifier() {

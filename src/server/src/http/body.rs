@@ -204,9 +204,18 @@ pub(super) fn object_or_nothing(request: &HttpRequest, body: &[u8]) -> ApiResult
 }
 
 pub(super) fn is_json(request: &HttpRequest) -> bool {
+    is_of_type(request, "application/json")
+}
+
+/// Whether a page sends a form.
+pub(super) fn is_form(request: &HttpRequest) -> bool {
+    is_of_type(request, "application/x-www-form-urlencoded")
+}
+
+fn is_of_type(request: &HttpRequest, wanted: &str) -> bool {
     let mut kinds = request.headers().get_all(header::CONTENT_TYPE);
     let (kind, None) = (kinds.next(), kinds.next()) else { return false };
     let kind = kind.and_then(|kind| kind.to_str().ok());
     let kind = kind.map(|kind| kind.split(';').next().unwrap_or(kind).trim().to_ascii_lowercase());
-    kind.as_deref() == Some("application/json")
+    kind.as_deref() == Some(wanted)
 }

@@ -17,6 +17,10 @@ use super::routes::Routes;
 const OUTDATED: &str =
     "the changed certificate cannot be used; the log has the cause; the earlier one stays in use";
 
+/// The note of apps that need a sign-in, which needs the service's own address.
+const NO_BASE: &str =
+    "an app needs sign-in, and SERVICE_PUBLIC_BASE_URL is not set: sign-in to apps is answered with 503";
+
 /// How long writes may wait for the database.
 const WRITES_LATE: Duration = Duration::from_secs(5);
 
@@ -64,6 +68,7 @@ async fn ready(app: Anyone) -> HttpResponse {
             if tls.is_outdated() { json!({"ready": true, "note": OUTDATED}) } else { json!({"ready": true}) };
         ("tls".to_owned(), part)
     }));
+    parts.insert("login".to_owned(), login(&app).await);
     let status = if ready { "ready" } else { "not_ready" };
     let body = json!({"status": status, "parts": parts});
     if ready {
@@ -71,6 +76,15 @@ async fn ready(app: Anyone) -> HttpResponse {
     } else {
         HttpResponse::ServiceUnavailable().insert_header(("Retry-After", "1")).json(body)
     }
+}
+
+/// Whether users can sign in to the apps that need it: never a reason for requests to go elsewhere.
+async fn login(app: &App) -> Value {
+    let configured = app.config().http.public_base_url.is_some();
+    if !configured && app.store().needs_app_sign_in().await.unwrap_or_default() {
+        return json!({"ready": true, "note": NO_BASE});
+    }
+    json!({"ready": true})
 }
 
 /// Whether every secret can be opened. Another check reports a database that does not answer.

@@ -10,6 +10,7 @@ mod releases;
 mod retention;
 mod runs;
 mod served;
+mod sign_in;
 
 pub use admission::*;
 pub use applied::*;
@@ -21,6 +22,7 @@ pub use releases::*;
 pub use retention::{ALIAS_HELD, EARLIER_SERVED};
 pub use runs::*;
 pub use served::ServedFile;
+pub use sign_in::*;
 
 /// The kind of uses by which deployments keep their files.
 const FILE_USE: &str = "app_file";

@@ -146,7 +146,11 @@ impl Store {
              limits AS (DELETE FROM app_limits t USING gone WHERE t.app_id = gone.id),
              bindings AS (DELETE FROM app_bindings t USING gone WHERE t.app_id = gone.id),
              collections AS (DELETE FROM app_collections t USING gone WHERE t.app_id = gone.id),
-             acknowledged AS (DELETE FROM app_acknowledgements t USING gone WHERE t.app_id = gone.id)
+             acknowledged AS (DELETE FROM app_acknowledgements t USING gone WHERE t.app_id = gone.id),
+             sign_ins AS (DELETE FROM app_sign_ins t USING gone WHERE t.app_id = gone.id),
+             codes AS (DELETE FROM app_codes t USING gone WHERE t.app_id = gone.id),
+             sessions AS (DELETE FROM app_sessions t USING gone WHERE t.app_id = gone.id),
+             consents AS (DELETE FROM app_consents t USING gone WHERE t.app_id = gone.id)
              UPDATE apps t SET erased_at = $2, name = '' FROM gone WHERE t.id = gone.id",
         )
         .bind::<BigInt, _>(APPS_PART)

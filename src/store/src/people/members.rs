@@ -274,6 +274,7 @@ impl Changes {
         let removed = diesel::delete(workspace_members::table.find((workspace, user)))
             .execute(&mut *self.connection)
             .await?;
+        self.end_app_sessions_of(workspace, user).await?;
         Ok(removed > 0)
     }
 

@@ -4,6 +4,7 @@
 
 mod app_runs;
 mod app_serving;
+mod app_sign_ins;
 mod apps;
 mod attachments;
 mod batch;

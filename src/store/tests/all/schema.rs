@@ -17,9 +17,13 @@ const SCHEMA: [&str; 6] = [
 /// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
 const WITHOUT_DSL: &[&str] = &[
     "app_bindings",
+    "app_codes",
+    "app_consents",
     "app_files",
     "app_limits",
     "app_runs",
+    "app_sessions",
+    "app_sign_ins",
     "blob_uses",
     "chat_usage",
     "erasures",

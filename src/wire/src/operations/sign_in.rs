@@ -2,8 +2,8 @@
 
 use crate::operation::{Answer, CREDENTIAL, Parameter, Values, delete, get, json, operations, post, text};
 use crate::{
-    ErrorCode, LogOut, Me, PageToken, Refresh, RequestPageToken, SignInStarted, SignedIn, StartSignIn,
-    TerminalCode, VerifyCode,
+    ApproveApp, ErrorCode, LogOut, Me, PageToken, Refresh, RequestPageToken, SignInStarted, SignedIn,
+    StartSignIn, TerminalCode, VerifyCode,
 };
 
 /// Why a request of a page is refused.
@@ -84,6 +84,44 @@ operations! {
         ErrorCode::AuthRateLimited,
     ]);
 
+    AUTHORIZE = get(
+        "/authorize",
+        "authorize_app",
+        "Sends the browser of a member back to a hosted app with an authorization code. The first time it is a page that asks \
+         whether the app may learn who they are; a visitor who is not signed in is redirected to `/login`.",
+    )
+    .without_head()
+    .query(&[
+        Parameter { name: "response_type", about: "`code`.", values: Values::Text },
+        Parameter { name: "client_id", about: "The alias of the app.", values: Values::Text },
+        Parameter { name: "redirect_uri", about: "`/__service/auth/callback` of the app.", values: Values::Text },
+        Parameter { name: "code_challenge", about: "SHA-256 of the verifier, base64url.", values: Values::Text },
+        Parameter { name: "code_challenge_method", about: "`S256`.", values: Values::Text },
+        Parameter { name: "state", about: "Returned as it is.", values: Values::Text },
+    ])
+    .answers(&[Answer::of(200, text!("text/html")).when("the user has not agreed yet"), Answer::empty(303)])
+    .errors(&[
+        ErrorCode::AppBadRequest,
+        ErrorCode::NotAMember,
+        ErrorCode::AuthRateLimited,
+        ErrorCode::LoginNotConfigured,
+    ]);
+
+    APPROVE = post(
+        "/authorize/approve",
+        "approve_app",
+        "The button of that page, with the same members as a form or as JSON: the user agrees.",
+    )
+    .body(json!(ApproveApp, examples::APPROVE))
+    .answers(&[Answer::empty(303)])
+    .shared_errors(PAGE)
+    .errors(&[
+        ErrorCode::AppBadRequest,
+        ErrorCode::NotAMember,
+        ErrorCode::AuthRateLimited,
+        ErrorCode::LoginNotConfigured,
+    ]);
+
     TERMINAL = post(
         "/api/auth/terminal",
         "create_terminal_code",
@@ -135,6 +173,15 @@ mod examples {
     pub(super) const START: &str = r#"{
   "email": "ada@example.org",
   "return_to": "/chat/0198c2e7-…"
+}"#;
+
+    pub(super) const APPROVE: &str = r#"{
+  "response_type": "code",
+  "client_id": "notes",
+  "redirect_uri": "https://notes.apps.example.org/__service/auth/callback",
+  "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+  "code_challenge_method": "S256",
+  "state": "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 }"#;
 
     pub(super) const STARTED: &str = r#"{

@@ -2,6 +2,7 @@
 
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, Resource};
+use auth::app_sign_in::CALLBACK;
 use wire::ErrorCode;
 
 use super::error::{AliasError, AliasResult};
@@ -19,6 +20,16 @@ pub(in crate::http) const CLIENT: &str = "/__service/client.js";
 pub(in crate::http) const CLIENT_TYPES: &str = "/__service/client.d.ts";
 /// Sign-in.
 pub(in crate::http) const AUTH: &str = "/__service/auth/";
+/// Begins a sign-in.
+pub(super) const LOG_IN: &str = "/__service/auth/login";
+/// Where the central host sends browsers back to.
+pub(super) const SIGNED_IN: &str = CALLBACK;
+/// Ends the session.
+pub(super) const LOG_OUT: &str = "/__service/auth/logout";
+/// Whether a member is signed in.
+pub(super) const SESSION: &str = "/__service/auth/session";
+/// Files under the digest of their content.
+pub(super) const ASSETS: &str = "/__service/assets/";
 
 /// Whether the answer says which release is active, and so must not be of an old copy.
 pub(super) fn is_configuration(path: &str) -> bool {

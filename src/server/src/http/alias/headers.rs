@@ -10,6 +10,7 @@ use actix_web::http::header::{
 use actix_web::middleware::Next;
 use bundle::FILE_POLICY;
 
+use super::session;
 use crate::http::guard;
 
 const PERMISSIONS: &str = "browsing-topics=(), bluetooth=(), camera=(), cross-origin-isolated=(), display-capture=(), \
@@ -46,8 +47,10 @@ pub(super) async fn middleware(
     let over_https =
         guard::of_service(&request).is_some_and(|app| app.is_asked_over_https(request.request()));
     let mut response = next.call(request).await?;
+    let asked = response.request().clone();
     let in_frames = response.response().extensions().contains::<InFrames>();
     let headers = response.headers_mut();
+    session::set_next_cookie(&asked, headers);
     set(headers, over_https);
     if in_frames {
         headers.remove(X_FRAME_OPTIONS);

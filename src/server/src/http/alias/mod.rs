@@ -6,6 +6,7 @@ mod assets;
 mod client;
 mod error;
 mod headers;
+mod login;
 mod runs;
 mod served;
 mod session;
@@ -42,6 +43,7 @@ pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
         .configure(client::routes)
         .configure(runs::routes)
         .configure(assets::routes)
+        .configure(login::routes)
         .configure(alias_paths::unknown)
         .default_service(web::to(assets::asset))
 }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use actix_web::dev::Payload;
 use actix_web::http::Method;
-use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
+use actix_web::http::header::{ACCEPT, HOST, HeaderMap, ORIGIN};
 use actix_web::{FromRequest, HttpRequest};
 use auth::host::RequestHost;
 use auth::peer::network;
+use url::form_urlencoded;
 use wire::{AppAccess, ErrorCode};
 
 use super::alias_paths;
@@ -66,10 +67,41 @@ async fn visitor(request: &HttpRequest) -> AliasResult<Visitor> {
     }
     let closed = served.access == AppAccess::Members && !alias_paths::is_open(request.path());
     if closed && member.is_none() {
-        return Err(ErrorCode::LoginRequired.into());
+        return Err(without_session(request));
     }
     let network = network(app.client_address(request));
     Ok(Visitor { app, served, origin, network, member })
+}
+
+impl Visitor {
+    /// Whether the host is one of this machine: browsers keep `Secure` cookies of it without TLS.
+    pub(super) fn is_local(&self) -> bool {
+        self.app.config().apps.domain.rsplit('.').next() == Some("localhost")
+    }
+}
+
+/// The refusal of a request to an app for members: a user who opens a page signs in first.
+fn without_session(request: &HttpRequest) -> AliasError {
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    if request.path().starts_with(alias_paths::PREFIX) || !opens_page(request) {
+        return ErrorCode::LoginRequired.into();
+    }
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("return_to", path).finish();
+    AliasError::SignIn(format!("{}?{query}", alias_paths::LOG_IN))
+}
+
+/// Whether a user opens a page, in a tab of its own.
+fn opens_page(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    let accepts_pages = || accepted.is_some_and(|accepted| accepted.contains("text/html"));
+    let navigates = if headers.contains_key("sec-fetch-dest") {
+        says(headers, "sec-fetch-dest", "document")
+    } else {
+        accepts_pages()
+    };
+    reads && navigates
 }
 
 /// A visitor who is signed in.

@@ -1,6 +1,7 @@
 //! Sign-in by e-mail or by an OpenID provider, and who is signed in.
 
 mod answer;
+mod authorize;
 mod binding;
 mod caller;
 mod magic;
@@ -28,6 +29,8 @@ pub(crate) struct Keys {
     pub(crate) codes: CodeKey,
     /// Seals letters.
     pub(crate) letters: Arc<KeyRing>,
+    /// Seals verifiers of sign-ins to apps.
+    pub(crate) apps: Arc<KeyRing>,
 }
 
 pub(super) use binding::Browser;
@@ -47,6 +50,8 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::ME, me::me)
         .on(&operations::END_SESSIONS, me::end_sessions)
         .on(&operations::END_SESSION, me::end_session)
+        .on(&operations::AUTHORIZE, authorize::show)
+        .on(&operations::APPROVE, authorize::approve)
         // Nothing of this is kept anywhere on its way.
         .register_with_headers(config, &[("Cache-Control", "no-store")]);
 }

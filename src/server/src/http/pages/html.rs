@@ -90,6 +90,18 @@ pub(super) fn allow_microphone(page: &mut HttpResponse, frame: Option<&str>) {
     set(page, HeaderName::from_static("permissions-policy"), &permissions(&format!("self{frame}")));
 }
 
+/// Allows a form of the page, whose answer sends the browser on to this origin: browsers check both.
+pub(super) fn allow_form(page: &mut HttpResponse, origin: &str) {
+    let policy = policy("'self'", "'none'");
+    set(
+        page,
+        CONTENT_SECURITY_POLICY,
+        &policy.replace("form-action 'none'", &format!("form-action 'self' {origin}")),
+    );
+    // Without a referrer, browsers do not say that the form comes from our page.
+    set(page, HeaderName::from_static("referrer-policy"), "same-origin");
+}
+
 /// A value that no header can have leaves the stricter one.
 fn set(page: &mut HttpResponse, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {

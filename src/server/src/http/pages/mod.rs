@@ -4,6 +4,7 @@
 //! embedded in the binary. A page works from our own origin alone, and its policy says so to the browser.
 
 mod assets;
+mod authorize;
 mod chat;
 mod embed;
 mod html;
@@ -18,7 +19,8 @@ use actix_web::web::ServiceConfig;
 use wire::operations::pages as operations;
 
 use super::routes::Routes;
-pub(super) use sign_in::{link, sign_in_failed};
+pub(super) use authorize::{Consent, consent, not_authorized};
+pub(super) use sign_in::{link, login_address, sign_in_failed};
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     Routes::default()

@@ -70,7 +70,7 @@ pub(in crate::http) fn link(link_use: &LinkUse) -> ApiResult<HttpResponse> {
 
 /// The address of the page that asks for a sign-in and comes back. It is relative to the path of the page, because the
 /// service may be below a path of its own.
-pub(super) fn login_address(return_to: &str) -> String {
+pub(in crate::http) fn login_address(return_to: &str) -> String {
     let path = return_to.split_once('?').map_or(return_to, |(path, _)| path);
     let up = "../".repeat(path.matches('/').count().saturating_sub(1));
     format!("{up}login?{}", query(return_to))

@@ -1,0 +1,194 @@
+//! Sign-in to apps in a real browser, over TLS of the service, with the authority of `callboard dev-tls`.
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use integration_tests::{Browser, MailServer, TestService, until};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{ADA, count, publish};
+
+/// A service with its own TLS, a browser that trusts it, and a member's mail.
+struct Things {
+    t: TestService,
+    mail: MailServer,
+    browser: Browser,
+    port: u16,
+    _folder: TempDir,
+}
+
+impl Things {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let binary = std::env::var_os("CALLBOARD_BIN");
+        let binary =
+            binary.expect("CALLBOARD_BIN is not set: run `cargo xtask test`, which builds the binary");
+        let made = Command::new(binary)
+            .args(["dev-tls", "--alias", "notes", "--alias", "other", "--dir"])
+            .arg(folder.path())
+            .env("SERVICE_DATA_DIR", folder.path().join("data"))
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let file = |name: &str| folder.path().join(name).display().to_string();
+        // The address is part of the configuration, so the port is chosen before.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mail = MailServer::start().await;
+        let t = TestService::builder()
+            .alone()
+            .with_bootstrap_token()
+            .set("SERVICE_PORT", port.to_string())
+            .set("SERVICE_TLS_CERT", file("cert.pem"))
+            .set("SERVICE_TLS_KEY", file("key.pem"))
+            .set("SERVICE_PUBLIC_BASE_URL", format!("https://localhost:{port}"))
+            .set("SERVICE_SMTP_URL", mail.url())
+            .set("SERVICE_OWNER_EMAIL", ADA)
+            .start()
+            .await;
+        publish(&t, "notes", "members").await;
+        publish(&t, "other", "public").await;
+        let browser = Browser::start_trusting(&folder.path().join("authority.pem")).await;
+        Self { t, mail, browser, port, _folder: folder }
+    }
+
+    fn app(&self, alias: &str, path: &str) -> String {
+        format!("https://{alias}.apps.localhost:{}{path}", self.port)
+    }
+
+    async fn address(&self) -> String {
+        self.browser.js("return location.href").await.as_str().unwrap().to_owned()
+    }
+
+    /// Waits until a page of this beginning is there.
+    async fn arrives(&self, beginning: &str) {
+        self.browser.until(&format!("location.href.startsWith({})", json!(beginning))).await;
+    }
+
+    /// The whole way, as a user takes it.
+    async fn sign_in(&self) {
+        let browser = &self.browser;
+        browser.goto(&self.app("notes", "/__service/auth/login?return_to=/start")).await;
+        self.arrives(&format!("https://localhost:{}/login?", self.port)).await;
+        browser.write("#address", ADA).await;
+        browser.press("\u{E007}").await;
+        browser.until("document.querySelector('#code-form').checkVisibility()").await;
+        browser.write("#code", &self.mail.mail(1).await.code()).await;
+        browser.press("\u{E007}").await;
+        self.arrives(&format!("https://localhost:{}/authorize?", self.port)).await;
+        browser.assert_accessible("the page that asks for consent").await;
+        browser.click("button").await;
+        self.arrives(&self.app("notes", "/start")).await;
+    }
+
+    async fn is_in(&self, alias: &str) -> bool {
+        self.browser.goto(&self.app(alias, "/__service/auth/session")).await;
+        let shown = self.browser.js("return document.body.innerText").await;
+        serde_json::from_str::<Value>(shown.as_str().unwrap()).unwrap()["authenticated"] == true
+    }
+
+    /// Everything that a script of the page can read.
+    async fn readable(&self) -> String {
+        let script = "return JSON.stringify([document.cookie, {...localStorage}, {...sessionStorage}, location.href, document.referrer,
+            document.documentElement.outerHTML, performance.getEntries().map((entry) => entry.name), history.state, window.name])
+            + JSON.stringify(await (self.cookieStore?.getAll() ?? [])) + JSON.stringify(await indexedDB.databases()) + JSON.stringify(await caches.keys())";
+        self.browser.js_async(script).await.as_str().unwrap().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn a_member_signs_in_over_both_hosts_and_scripts_can_read_no_secret() {
+    let things = Things::start().await;
+    things.sign_in().await;
+    assert_eq!(things.address().await, things.app("notes", "/start"));
+    let readable = things.readable().await;
+    for mark in ["__Host-", "svc_", "code=", "state=", "iss=", "challenge", "verifier", "eyJ"] {
+        assert!(!readable.contains(mark), "{mark}: {readable}");
+    }
+    // Of 256 bits, any secret is this long.
+    let long = |text: &str| text.len() >= 43;
+    let words = readable.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'));
+    assert_eq!(words.filter(|word| long(word)).collect::<Vec<_>>(), Vec::<&str>::new());
+    assert!(things.is_in("notes").await);
+    assert!(!things.is_in("other").await, "an app of the same domain has no session");
+
+    // The second time the way has no page.
+    things.browser.goto(&things.app("notes", "/__service/auth/login?return_to=/again")).await;
+    assert_eq!(things.address().await, things.app("notes", "/again"));
+    // What leads elsewhere leads to the first page.
+    things.browser.goto(&things.app("notes", "/__service/auth/login?return_to=//evil.example/x")).await;
+    assert_eq!(things.address().await, things.app("notes", "/"));
+}
+
+#[tokio::test]
+async fn another_app_can_neither_act_on_this_one_nor_plant_a_cookie_nor_frame_it() {
+    let things = Things::start().await;
+    things.sign_in().await;
+    let browser = &things.browser;
+    // The policy of the attacker's page would keep it from trying; without it the service alone refuses.
+    browser.chromium("Page.enable", json!({})).await;
+    browser.chromium("Page.setBypassCSP", json!({"enabled": true})).await;
+    browser.goto(&things.app("other", "/attack")).await;
+    let logout = json!(things.app("notes", "/__service/auth/logout"));
+    for mode in ["no-cors", "cors"] {
+        let attack = format!(
+            "try {{ const answer = await fetch({logout}, {{method: 'POST', mode: '{mode}', credentials: 'include'}}); return answer.type; }}
+             catch (error) {{ return error.name; }}"
+        );
+        let seen = browser.js_async(&attack).await;
+        assert!(["opaque", "TypeError"].contains(&seen.as_str().unwrap()), "{mode}: {seen}");
+    }
+    let read = format!(
+        "try {{ return await (await fetch({}, {{credentials: 'include'}})).text(); }} catch (error) {{ return error.name; }}",
+        json!(things.app("notes", "/__service/auth/session"))
+    );
+    assert_eq!(browser.js_async(&read).await, "TypeError", "an answer of another origin is not read");
+    for planted in [
+        "__Host-svc_app=planted; Domain=apps.localhost; Path=/; Secure",
+        "__Host-svc_login=planted; Domain=apps.localhost; Path=/; Secure",
+        "__Host-svc_app=planted; Path=/x; Secure",
+    ] {
+        assert_eq!(
+            browser.js(&format!("document.cookie = {}; return document.cookie", json!(planted))).await,
+            ""
+        );
+    }
+    let frame = format!(
+        "const frame = document.createElement('iframe'); frame.src = {};
+         const loaded = new Promise((done) => {{ frame.onload = done; }});
+         document.body.append(frame); await loaded;
+         try {{ return frame.contentWindow.document ? 'read' : 'closed'; }} catch {{ return 'closed'; }}",
+        json!(things.app("notes", "/__service/auth/session"))
+    );
+    assert_eq!(browser.js_async(&frame).await, "closed");
+    // A form navigates, and is refused all the same.
+    let form = format!(
+        "const form = document.createElement('form'); form.method = 'post'; form.action = {logout}; document.body.append(form); form.submit();"
+    );
+    browser.js(&form).await;
+    things.arrives(&things.app("notes", "/__service/auth/logout")).await;
+    until("the refusal", async || {
+        let shown = browser.js("return document.body?.innerText ?? ''").await;
+        shown.as_str().unwrap().contains("origin_mismatch")
+    })
+    .await;
+    assert!(things.is_in("notes").await, "nothing of it signed the member out");
+    assert_eq!(count(&things.t, "revoked_at IS NULL").await, "1");
+}
+
+#[tokio::test]
+async fn an_app_gets_no_service_worker() {
+    let things = Things::start().await;
+    let browser = &things.browser;
+    browser.chromium("Page.enable", json!({})).await;
+    browser.chromium("Page.setBypassCSP", json!({"enabled": true})).await;
+    browser.goto(&things.app("other", "/")).await;
+    for script in ["/__service/client.js", "/__service/auth/session", "/sw.js"] {
+        let register = format!(
+            "try {{ await navigator.serviceWorker.register({}); return 'registered'; }} catch (error) {{ return error.name; }}",
+            json!(script)
+        );
+        assert_ne!(browser.js_async(&register).await, "registered", "{script}");
+    }
+    assert_eq!(browser.js_async("return (await navigator.serviceWorker.getRegistrations()).length").await, 0);
+}

@@ -1,0 +1,168 @@
+//! The way over both hosts, and what is seen on it.
+
+use integration_tests::{AnswerExt, TestService};
+use serde_json::json;
+
+use super::*;
+
+#[tokio::test]
+async fn a_member_signs_in_over_the_central_host_agrees_once_and_returns_to_the_page() {
+    let (t, mail) = service().await;
+    let browser = Browser::new(&t);
+    let (at, page) =
+        browser.follow(&format!("{NOTES}/__service/auth/login?return_to=/__service/nowhere?a=1")).await;
+    assert_eq!(page.status, 200);
+    assert!(at.starts_with(&format!("{CENTRAL}/login?return_to=%2Fauthorize")), "{at}");
+    browser.sign_in(&mail, ADA).await;
+    let authorize = format!("{CENTRAL}{}", parameter(&at, "return_to"));
+    let (at, page) = browser.follow(&authorize).await;
+    assert_eq!((at.as_str(), page.status), (authorize.as_str(), 200));
+    let text = page.text();
+    assert!(text.contains("The notes") && text.contains(ADA) && text.contains(NOTES), "{text}");
+    assert_eq!((text.matches("<form").count(), text.matches("<button").count()), (1, 1));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(
+        policy.contains(&format!("form-action 'self' {NOTES};")) && policy.contains("frame-ancestors 'none'"),
+        "{policy}"
+    );
+    assert_eq!(page.header("referrer-policy"), Some("same-origin"), "else forms have the origin null");
+    assert_eq!(page.header("cache-control"), Some("no-store"));
+    assert_eq!(t.scalar("SELECT count(*) FROM app_codes").await, "0", "not before the user agrees");
+
+    let callback = browser.agree(&authorize).await;
+    assert!(callback.starts_with(&format!("{NOTES}/__service/auth/callback?code=")), "{callback}");
+    assert_eq!(parameter(&callback, "iss"), CENTRAL);
+    let answer = browser.open(&callback).await;
+    assert_eq!(answer.header("location"), Some(format!("{NOTES}/__service/nowhere?a=1").as_str()));
+    assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+    assert_eq!(answer.header("cache-control"), Some("private, no-store"));
+    assert_eq!(browser.cookie(NOTES, LOGIN), None, "taken away");
+    let session = browser.session(NOTES).await;
+    assert_eq!((&session["authenticated"], &session["display_name"]), (&json!(true), &json!("ada")));
+    assert!(session["expires_at"].as_str().unwrap().ends_with('Z'), "{session}");
+
+    // The second time nobody is asked, and another app asks for itself.
+    browser.forget(NOTES, COOKIE);
+    let callback = browser.open(&browser.begin(NOTES).await).await;
+    assert!(callback.header("location").unwrap().starts_with(NOTES), "{}", callback.text());
+    assert_eq!(browser.open(&browser.begin(OTHER).await).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_stored_signs_nobody_in() {
+    let (t, mail) = service().await;
+    let browser = Browser::new(&t);
+    browser.sign_in(&mail, ADA).await;
+    let authorize = browser.begin(NOTES).await;
+    let binding = browser.cookie(NOTES, LOGIN).unwrap();
+    let callback = browser.agree(&authorize).await;
+    assert_eq!(browser.open(&callback).await.status, 303);
+    let tables = ["app_sign_ins", "app_codes", "app_sessions", "app_consents"]
+        .map(|table| format!("coalesce((SELECT string_agg(t::text, ' ') FROM {table} t), '')"));
+    let dump = t.scalar(&format!("SELECT {}", tables.join(" || "))).await;
+    let secrets = [
+        binding,
+        parameter(&authorize, "state"),
+        parameter(&callback, "code"),
+        browser.cookie(NOTES, COOKIE).unwrap(),
+    ];
+    for secret in secrets {
+        let hex: String = secret.bytes().map(|b| format!("{b:02x}")).collect();
+        assert!(!dump.contains(&secret) && !dump.contains(&hex), "{secret}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_an_app_for_members_leads_to_the_sign_in_and_scripts_are_refused() {
+    let (t, mail) = service().await;
+    publish(&t, "open", "public").await;
+    let browser = Browser::new(&t);
+    browser.sign_in(&mail, ADA).await;
+    for path in ["/__service/auth/session", "/__service/auth/nowhere"] {
+        let answer = browser.send("GET", &format!("{NOTES}{path}"), &[], "").await;
+        assert!([200, 404].contains(&answer.status), "{path} {}", answer.status);
+    }
+    // The paths of the sign-in have one method each.
+    for (method, path, allow) in [
+        ("POST", "login", "GET"),
+        ("HEAD", "login", "GET"),
+        ("POST", "callback", "GET"),
+        ("GET", "logout", "POST"),
+        ("OPTIONS", "logout", "POST"),
+        ("POST", "session", "GET"),
+    ] {
+        let url = format!("{NOTES}/__service/auth/{path}");
+        let answer = browser.send(method, &url, &[("origin", NOTES)], "").await;
+        assert_eq!((answer.status, answer.header("allow")), (405, Some(allow)), "{method} {path}");
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{method} {path}");
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+    }
+    let unknown = format!("{}/__service/auth/login", NOTES.replace("notes", "unknown"));
+    assert_eq!(browser.open(&unknown).await.status, 404);
+}
+
+#[tokio::test]
+async fn return_to_stays_on_the_app() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    for (given, expected) in [
+        ("/a%3Fb=c", "/a?b=c"),
+        ("//evil.example", "/"),
+        ("/%5Cevil.example", "/"),
+        ("https://evil.example", "/"),
+        ("/%0d%0aset-cookie:a=b", "/"),
+        ("/__service/auth/login", "/"),
+        ("/a&return_to=/b", "/"),
+        ("javascript:alert(1)", "/"),
+    ] {
+        let started = browser.open(&format!("{NOTES}/__service/auth/login?return_to={given}")).await;
+        let callback = browser.open(&location(NOTES, &started).unwrap()).await;
+        let back = browser.open(callback.header("location").unwrap()).await;
+        assert_eq!(back.header("location"), Some(format!("{NOTES}{expected}").as_str()), "{given}");
+    }
+}
+
+#[tokio::test]
+async fn without_an_address_of_the_service_no_app_signs_in_and_readiness_says_so() {
+    let t = TestService::start().await;
+    let login = async || {
+        let answer = t.get("/readyz").await.value();
+        (answer["status"].clone(), answer["parts"]["login"].clone())
+    };
+    assert_eq!(login().await, (json!("ready"), json!({"ready": true})), "no app needs it");
+    publish(&t, "notes", "members").await;
+    let (status, part) = login().await;
+    assert_eq!((status, &part["ready"]), (json!("ready"), &json!(true)));
+    assert!(part["note"].as_str().unwrap().contains("SERVICE_PUBLIC_BASE_URL"), "{part}");
+    let browser = Browser::new(&t);
+    for path in ["login", "callback?code=a&state=b&iss=c"] {
+        let answer = browser.open(&format!("{NOTES}/__service/auth/{path}")).await;
+        assert_eq!(answer.status, 503, "{path}");
+        assert!(answer.text().contains("login_not_configured"), "{}", answer.text());
+    }
+    let answer = browser.send("GET", &format!("{NOTES}/__service/auth/login"), &[], "").await;
+    assert_eq!(answer.refusal(), "503 login_not_configured");
+    assert_eq!(browser.session(NOTES).await, json!({"authenticated": false}));
+}
+
+#[tokio::test]
+async fn browsers_that_keep_no_cookie_do_not_begin() {
+    let base = "https://desk.example.org";
+    let apps = "apps.example.net";
+    let (t, _mail) = service_with(&[
+        ("SERVICE_PUBLIC_BASE_URL", base),
+        ("SERVICE_APPS_DOMAIN", apps),
+        ("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.0/8"]"#),
+    ])
+    .await;
+    let browser = Browser::new(&t);
+    let url = format!("http://notes.{apps}/__service/auth/login");
+    assert_eq!(browser.send("GET", &url, &[], "").await.refusal(), "403 tls_required");
+    let page = browser.open(&url).await;
+    assert_eq!(page.status, 403);
+    assert!(page.text().contains("https") && page.header("set-cookie").is_none(), "{}", page.text());
+    let over_tls = browser.send("GET", &url, &[("x-forwarded-proto", "https")], "").await;
+    let to = over_tls.header("location").unwrap();
+    assert!(to.starts_with(&format!("{base}/authorize?")), "{to}");
+    assert_eq!(parameter(to, "redirect_uri"), format!("https://notes.{apps}/__service/auth/callback"));
+}

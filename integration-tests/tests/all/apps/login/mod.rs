@@ -1,0 +1,245 @@
+//! Sign-in to hosted apps, over two hosts.
+
+mod chromium;
+mod crash;
+mod flow;
+mod races;
+mod refusals;
+mod sessions;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use client::Answer;
+use integration_tests::{MailServer, TestService};
+use serde_json::{Value, json};
+
+/// The central host, as browsers see it.
+const CENTRAL: &str = "http://localhost:8000";
+/// The host of the app.
+const NOTES: &str = "http://notes.apps.localhost:8000";
+/// That of another app of the workspace.
+const OTHER: &str = "http://other.apps.localhost:8000";
+/// What an app knows a browser by.
+const COOKIE: &str = "__Host-svc_app";
+/// What a sign-in to an app is bound to.
+const LOGIN: &str = "__Host-svc_login";
+const SESSION: &str = "__Host-svc_session";
+const ADA: &str = "ada@example.org";
+
+/// A service that requires authentication, whose mail goes to a server of the test, with two apps of `default`.
+async fn service() -> (TestService, MailServer) {
+    service_with(&[]).await
+}
+
+async fn service_with(variables: &[(&str, &str)]) -> (TestService, MailServer) {
+    let mail = MailServer::start().await;
+    let mut builder = TestService::builder()
+        .manual_clock()
+        .with_bootstrap_token()
+        .set("SERVICE_SMTP_URL", mail.url())
+        .set("SERVICE_OWNER_EMAIL", ADA)
+        .set("SERVICE_PUBLIC_BASE_URL", CENTRAL);
+    for (name, value) in variables {
+        builder = builder.set(name, *value);
+    }
+    let t = builder.start().await;
+    publish(&t, "notes", "members").await;
+    publish(&t, "other", "public").await;
+    (t, mail)
+}
+
+/// An app of `default` with a release, as rows.
+async fn publish(t: &TestService, alias: &str, access: &str) {
+    let sql = format!(
+        "WITH release AS (INSERT INTO app_releases (id, app_id, workspace_id, number, deployment_id, permission_revision, permissions,
+                 bindings, collections, spa, frame_ancestors, wasm, created_at)
+             SELECT gen_random_uuid(), gen_random_uuid(), id, 1, gen_random_uuid(), 'r', '{{}}', '{{}}', '{{}}', false, '[]', false, now()
+             FROM workspaces WHERE slug = 'default' RETURNING id, app_id, workspace_id)
+         INSERT INTO apps (id, workspace_id, alias, holds_alias, name, access, created_at, updated_at, active_release)
+         SELECT app_id, workspace_id, '{alias}', true, 'The {alias}', '{access}', now(), now(), id FROM release"
+    );
+    t.execute(&sql).await;
+}
+
+/// A browser: a cookie jar for each host, and the headers of navigations and of pages.
+#[derive(Clone)]
+struct Browser<'a> {
+    t: &'a TestService,
+    jar: Arc<Mutex<BTreeMap<(String, String), String>>>,
+}
+
+impl<'a> Browser<'a> {
+    fn new(t: &'a TestService) -> Self {
+        Self { t, jar: Arc::default() }
+    }
+
+    fn cookie(&self, origin: &str, name: &str) -> Option<String> {
+        self.jar.lock().unwrap().get(&(host(origin), name.to_owned())).cloned()
+    }
+
+    fn set_cookie(&self, origin: &str, name: &str, value: &str) {
+        self.jar.lock().unwrap().insert((host(origin), name.to_owned()), value.to_owned());
+    }
+
+    fn forget(&self, origin: &str, name: &str) {
+        self.jar.lock().unwrap().remove(&(host(origin), name.to_owned()));
+    }
+
+    async fn send(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let (origin, path) = parts(url);
+        let (host, authority) = (host(url), origin.split_once("://").unwrap().1.to_owned());
+        let cookies: Vec<String> = self
+            .jar
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|((of, _), _)| *of == host)
+            .map(|((_, name), value)| format!("{name}={value}"))
+            .collect();
+        let cookies = cookies.join("; ");
+        let mut all = vec![("host", authority.as_str())];
+        if !cookies.is_empty() {
+            all.push(("cookie", cookies.as_str()));
+        }
+        all.extend_from_slice(headers);
+        let answer = self.t.open(method, path, &all, body).await.whole().await;
+        for set in answer.headers.get_all("set-cookie") {
+            let set = set.to_str().unwrap();
+            assert!(
+                ["Path=/", "HttpOnly", "Secure", "SameSite=Lax"].iter().all(|part| set.contains(part))
+                    && !set.contains("Domain="),
+                "{set}"
+            );
+            let (name, value) = set.split(';').next().unwrap().split_once('=').unwrap();
+            match set.contains("Max-Age=0") {
+                true => self.forget(&origin, name),
+                false => self.set_cookie(&origin, name, value),
+            }
+        }
+        answer
+    }
+
+    /// Opens an address, as a link does.
+    async fn open(&self, url: &str) -> Answer {
+        let headers =
+            [("accept", "text/html"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+        self.send("GET", url, &headers, "").await
+    }
+
+    /// Opens an address, and follows redirects to the page at their end.
+    async fn follow(&self, url: &str) -> (String, Answer) {
+        let mut at = url.to_owned();
+        for _ in 0..10 {
+            let answer = self.open(&at).await;
+            let Some(to) = location(&at, &answer) else { return (at, answer) };
+            at = to;
+        }
+        panic!("too many redirects from {url}");
+    }
+
+    /// Sends JSON as a page of the central host.
+    async fn post(&self, path: &str, body: &Value) -> Answer {
+        let headers = [("content-type", "application/json"), ("origin", CENTRAL)];
+        self.send("POST", &format!("{CENTRAL}{path}"), &headers, &body.to_string()).await
+    }
+
+    /// Signs in on the central host.
+    async fn sign_in(&self, mail: &MailServer, email: &str) {
+        let before = mail.mails().len();
+        let asked = self.post("/api/auth/email/start", &json!({"email": email})).await;
+        assert_eq!(asked.status, 202, "{}", asked.text());
+        let code = mail.mail(before + 1).await.code();
+        let answer = self.post("/api/auth/email/verify", &json!({"email": email, "code": code})).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
+    /// Begins a sign-in to an app, and returns the address on the central host.
+    async fn begin(&self, origin: &str) -> String {
+        let url = format!("{origin}/__service/auth/login");
+        let answer = self.open(&url).await;
+        location(&url, &answer).unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()))
+    }
+
+    /// Agrees on the page at this address, and returns the address of the callback.
+    async fn agree(&self, authorize: &str) -> String {
+        let form = authorize.split_once('?').unwrap().1;
+        let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", CENTRAL)];
+        let url = format!("{CENTRAL}/authorize/approve");
+        let answer = self.send("POST", &url, &headers, form).await;
+        location(&url, &answer).unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()))
+    }
+
+    /// Signs in to an app, after the sign-in on the central host.
+    async fn enter(&self, origin: &str) {
+        let callback = self.agree(&self.begin(origin).await).await;
+        let answer = self.open(&callback).await;
+        assert_eq!(answer.status, 303, "{}", answer.text());
+    }
+
+    /// What the app's pages are told of the session.
+    async fn session(&self, origin: &str) -> Value {
+        let answer = self.send("GET", &format!("{origin}/__service/auth/session"), &[], "").await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    async fn is_in(&self, origin: &str) -> bool {
+        self.session(origin).await["authenticated"] == true
+    }
+}
+
+/// The member, signed in on the central host and in the app.
+async fn ada<'a>(t: &'a TestService, mail: &MailServer) -> Browser<'a> {
+    let browser = Browser::new(t);
+    browser.sign_in(mail, ADA).await;
+    browser.enter(NOTES).await;
+    assert!(browser.is_in(NOTES).await);
+    browser
+}
+
+fn parts(url: &str) -> (String, &str) {
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let at = rest.find('/').unwrap_or(rest.len());
+    (format!("{scheme}://{}", &rest[..at]), if at == rest.len() { "/" } else { &rest[at..] })
+}
+
+fn host(url: &str) -> String {
+    parts(url).0.split_once("://").unwrap().1.split(':').next().unwrap().to_owned()
+}
+
+/// Where an answer leads.
+fn location(from: &str, answer: &Answer) -> Option<String> {
+    let to = (answer.status == 303).then(|| answer.header("location").unwrap())?;
+    Some(url::Url::parse(from).unwrap().join(to).unwrap().to_string())
+}
+
+/// A parameter of an address.
+fn parameter(url: &str, name: &str) -> String {
+    let url = url::Url::parse(url).unwrap();
+    let found = url.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned());
+    found.unwrap_or_else(|| panic!("{url} has no {name}"))
+}
+
+/// The address with another value of a parameter, or without it.
+fn with(url: &str, name: &str, value: Option<&str>) -> String {
+    let mut changed = url::Url::parse(url).unwrap();
+    let pairs: Vec<(String, String)> =
+        changed.query_pairs().into_owned().filter(|(known, _)| known != name).collect();
+    let mut query = changed.query_pairs_mut();
+    query.clear().extend_pairs(pairs);
+    if let Some(value) = value {
+        query.append_pair(name, value);
+    }
+    drop(query);
+    changed.to_string()
+}
+
+async fn count(t: &TestService, sessions: &str) -> String {
+    t.scalar(&format!("SELECT count(*) FROM app_sessions WHERE {sessions}")).await
+}
+
+/// The id of a member of `default`.
+async fn user(t: &TestService, email: &str) -> String {
+    t.scalar(&format!("SELECT id FROM users WHERE email = '{email}'")).await
+}

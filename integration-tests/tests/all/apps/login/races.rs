@@ -1,0 +1,111 @@
+//! Many requests at once, and two instances.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use integration_tests::AnswerExt;
+
+use super::*;
+
+const ROTATED: Duration = Duration::from_secs(15 * 60);
+
+#[tokio::test]
+async fn of_fifty_callbacks_at_once_one_opens_a_session() {
+    let (t, mail) = service().await;
+    let browser = Browser::new(&t);
+    browser.sign_in(&mail, ADA).await;
+    let callback = browser.agree(&browser.begin(NOTES).await).await;
+    let cookies = format!("{LOGIN}={}", browser.cookie(NOTES, LOGIN).unwrap());
+    let answers = join_all((0..50).map(|_| async {
+        let one = Browser::new(&t);
+        let answer = one.send("GET", &callback, &[("cookie", &cookies)], "").await;
+        (answer.status, one.cookie(NOTES, COOKIE))
+    }))
+    .await;
+    let opened: Vec<_> = answers.iter().filter_map(|(_, cookie)| cookie.clone()).collect();
+    assert_eq!(opened.len(), 1);
+    assert_eq!(answers.iter().filter(|(status, _)| *status == 400).count(), 49);
+    assert_eq!(count(&t, "revoked_at IS NULL").await, "1");
+    browser.set_cookie(NOTES, COOKIE, &opened[0]);
+    assert!(browser.is_in(NOTES).await, "the other requests did not reach the code");
+}
+
+#[tokio::test]
+async fn twenty_requests_at_once_receive_one_next_cookie_and_all_are_answered() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    let first = browser.cookie(NOTES, COOKIE).unwrap();
+    t.advance(ROTATED - Duration::from_secs(1));
+    assert!(browser.is_in(NOTES).await);
+    assert_eq!(browser.cookie(NOTES, COOKIE).as_ref(), Some(&first), "a second before");
+    t.advance(Duration::from_secs(1));
+    let url = format!("{NOTES}/__service/auth/session");
+    let cookies = format!("{COOKIE}={first}");
+    let answers = join_all((0..20).map(|_| async {
+        let one = Browser::new(&t);
+        let answer = one.send("GET", &url, &[("cookie", &cookies)], "").await;
+        (answer.value()["authenticated"] == true, one.cookie(NOTES, COOKIE))
+    }))
+    .await;
+    assert!(answers.iter().all(|(signed_in, _)| *signed_in));
+    let next: Vec<_> = answers.iter().filter_map(|(_, cookie)| cookie.clone()).collect();
+    assert_eq!(next.len(), 1, "one brings the next cookie");
+    assert_ne!(next[0], first);
+    // The one before is good a little longer, and brings no further one.
+    t.advance(Duration::from_secs(29));
+    assert!(browser.is_in(NOTES).await);
+    assert_eq!(browser.cookie(NOTES, COOKIE).as_ref(), Some(&first));
+    t.advance(Duration::from_secs(1));
+    assert!(!browser.is_in(NOTES).await, "thirty seconds");
+    browser.set_cookie(NOTES, COOKIE, &next[0]);
+    assert!(browser.is_in(NOTES).await);
+    // Neither does signing out bring a cookie that is due, nor a new sign-in.
+    t.advance(ROTATED);
+    let out = browser.send("POST", &format!("{NOTES}/__service/auth/logout"), &[("origin", NOTES)], "").await;
+    assert_eq!((out.status, browser.cookie(NOTES, COOKIE)), (204, None));
+}
+
+#[tokio::test]
+async fn the_previous_cookie_signs_out_too() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    let first = browser.cookie(NOTES, COOKIE).unwrap();
+    t.advance(ROTATED);
+    assert!(browser.is_in(NOTES).await);
+    let next = browser.cookie(NOTES, COOKIE).unwrap();
+    assert_ne!(next, first);
+    browser.set_cookie(NOTES, COOKIE, &first);
+    let out = browser.send("POST", &format!("{NOTES}/__service/auth/logout"), &[("origin", NOTES)], "").await;
+    assert_eq!(out.status, 204);
+    browser.set_cookie(NOTES, COOKIE, &next);
+    assert!(!browser.is_in(NOTES).await);
+}
+
+#[tokio::test]
+async fn a_sign_in_continues_on_another_instance() {
+    let mail = MailServer::start().await;
+    let t = TestService::builder()
+        .alone()
+        .set("SERVICE_SMTP_URL", mail.url())
+        .set("SERVICE_OWNER_EMAIL", ADA)
+        .set("SERVICE_PUBLIC_BASE_URL", CENTRAL)
+        .start()
+        .await;
+    publish(&t, "notes", "members").await;
+    let mut other = TestService::builder().alone();
+    for name in ["SERVICE_POSTGRES_DSN", "SERVICE_SMTP_URL", "SERVICE_OWNER_EMAIL", "SERVICE_PUBLIC_BASE_URL"]
+    {
+        other = other.set(name, &*t.variables()[name]);
+    }
+    let other = other.start().await;
+    let (here, there) = (Browser::new(&t), Browser { t: &other, jar: Arc::default() });
+    let there = Browser { jar: Arc::clone(&here.jar), ..there };
+    here.sign_in(&mail, ADA).await;
+    let authorize = there.begin(NOTES).await;
+    let callback = there.agree(&authorize).await;
+    assert_eq!(here.open(&callback).await.status, 303);
+    assert!(there.is_in(NOTES).await && here.is_in(NOTES).await);
+    let out = there.send("POST", &format!("{NOTES}/__service/auth/logout"), &[("origin", NOTES)], "").await;
+    assert_eq!(out.status, 204);
+    assert!(!here.is_in(NOTES).await);
+}

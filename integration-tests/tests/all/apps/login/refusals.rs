@@ -1,0 +1,230 @@
+//! Requests and answers that are not good: none of them signs in, and none of them redirects anywhere.
+
+use std::time::Duration;
+
+use integration_tests::AnswerExt;
+use serde_json::json;
+
+use super::*;
+
+fn is_failure(answer: &Answer, why: &str) {
+    assert_eq!(answer.status, 400, "{why}");
+    let text = answer.text();
+    assert!(text.contains("login_failed") && text.contains("/__service/auth/login"), "{why}: {text}");
+    assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{why}");
+    assert_eq!(answer.header("location"), None, "{why}");
+    let set = answer.header("set-cookie").unwrap_or_default();
+    assert!(!set.contains(COOKIE), "{why}: {set}");
+}
+
+#[tokio::test]
+async fn anything_wrong_in_a_request_for_a_code_is_a_page() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    let good = browser.begin(NOTES).await;
+    assert_eq!(browser.open(&good).await.status, 303);
+    let challenge = parameter(&good, "code_challenge");
+    let mut bad: Vec<(String, String)> = Vec::new();
+    for name in
+        ["response_type", "client_id", "redirect_uri", "code_challenge", "code_challenge_method", "state"]
+    {
+        bad.push((format!("without {name}"), with(&good, name, None)));
+        bad.push((format!("{name} twice"), format!("{good}&{name}={}", parameter(&good, name))));
+    }
+    for (name, value) in [
+        ("response_type", "token"),
+        ("client_id", "unknown"),
+        ("client_id", "other"),
+        ("redirect_uri", "https://evil.example/__service/auth/callback"),
+        ("redirect_uri", "http://other.apps.localhost:8000/__service/auth/callback"),
+        ("redirect_uri", "https://notes.apps.localhost:8000/__service/auth/callback"),
+        ("redirect_uri", "http://notes.apps.localhost/__service/auth/callback"),
+        ("redirect_uri", "http://notes.apps.localhost:8000/__service/auth/callback/"),
+        ("redirect_uri", "http://notes.apps.localhost:8000/__service/auth/callback?x=1"),
+        ("redirect_uri", "http://notes.apps.localhost:8000@evil.example/__service/auth/callback"),
+        ("code_challenge", "x"),
+        ("code_challenge_method", "plain"),
+        ("code_challenge_method", ""),
+        ("state", ""),
+        ("state", "a b"),
+        ("scope", "openid"),
+    ] {
+        bad.push((format!("{name}={value}"), with(&good, name, Some(value))));
+    }
+    for (what, url) in bad {
+        let page = browser.open(&url).await;
+        assert_eq!((page.status, page.header("location")), (400, None), "{what}");
+        let text = page.text();
+        assert!(
+            text.contains("bad_request") && !text.contains("evil.example") && !text.contains(&challenge),
+            "{what}: {text}"
+        );
+        // The form is no other way in.
+        let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", CENTRAL)];
+        let form = url.split_once('?').unwrap().1;
+        let answer = browser.send("POST", &format!("{CENTRAL}/authorize/approve"), &headers, form).await;
+        assert_eq!((answer.status, answer.header("location")), (400, None), "approve {what}");
+    }
+    assert_eq!(t.scalar("SELECT count(*) FROM app_codes").await, "2");
+}
+
+#[tokio::test]
+async fn a_user_of_another_workspace_is_refused_and_no_consent_helps() {
+    let (t, mail) = service().await;
+    let eve = Browser::new(&t);
+    eve.sign_in(&mail, "eve@example.org").await;
+    let authorize = eve.begin(NOTES).await;
+    let page = eve.open(&authorize).await;
+    assert_eq!((page.status, page.header("location")), (403, None));
+    assert!(page.text().contains("not_a_member"), "{}", page.text());
+    let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", CENTRAL)];
+    let form = authorize.split_once('?').unwrap().1;
+    let answer = eve.send("POST", &format!("{CENTRAL}/authorize/approve"), &headers, form).await;
+    assert_eq!(answer.status, 403);
+    assert_eq!(
+        t.scalar("SELECT (SELECT count(*) FROM app_codes) + (SELECT count(*) FROM app_consents)").await,
+        "0"
+    );
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_do_not_agree_for_a_user() {
+    let (t, mail) = service().await;
+    let browser = Browser::new(&t);
+    browser.sign_in(&mail, ADA).await;
+    let authorize = browser.begin(NOTES).await;
+    let form = authorize.split_once('?').unwrap().1;
+    let url = format!("{CENTRAL}/authorize/approve");
+    let kind = ("content-type", "application/x-www-form-urlencoded");
+    for foreign in [
+        vec![("origin", "https://evil.example")],
+        vec![("origin", NOTES)],
+        vec![("origin", "null")],
+        vec![("origin", CENTRAL), ("origin", CENTRAL)],
+        vec![("sec-fetch-site", "cross-site")],
+        vec![("sec-fetch-site", "same-site")],
+    ] {
+        let headers: Vec<_> = foreign.iter().copied().chain([kind]).collect();
+        let answer = browser.send("POST", &url, &headers, form).await;
+        assert_eq!(answer.refusal(), "403 auth.origin_mismatch", "{foreign:?}");
+    }
+    let text = [("content-type", "text/plain"), ("origin", CENTRAL)];
+    assert_eq!(browser.send("POST", &url, &text, form).await.status, 415);
+    assert_eq!(t.scalar("SELECT count(*) FROM app_consents").await, "0");
+    // As JSON, too; and who is not signed in signs in first.
+    let members: serde_json::Map<String, Value> = url::form_urlencoded::parse(form.as_bytes())
+        .into_owned()
+        .map(|(name, value)| (name, json!(value)))
+        .collect();
+    let stranger = Browser::new(&t).post("/authorize/approve", &json!(members)).await;
+    let to = location(&url, &stranger).unwrap();
+    assert!(to.starts_with(&format!("{CENTRAL}/login?return_to=%2Fauthorize%3F")), "{to}");
+    let answer = browser.post("/authorize/approve", &json!(members)).await;
+    assert!(answer.header("location").unwrap().starts_with(NOTES));
+    let answer = browser.post("/authorize/approve", &json!({"state": 1})).await;
+    assert_eq!(answer.status, 400);
+}
+
+#[tokio::test]
+async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    let fresh = async || {
+        let answer = browser.open(&browser.begin(NOTES).await).await;
+        answer.header("location").unwrap().to_owned()
+    };
+    // Login CSRF: an attacker's state and code in another browser, with a sign-in of its own or without.
+    let callback = fresh().await;
+    let victim = Browser::new(&t);
+    is_failure(&victim.open(&callback).await, "another browser");
+    victim.begin(NOTES).await;
+    is_failure(&victim.open(&callback).await, "another browser with a sign-in of its own");
+    // A mix of two sign-ins.
+    let (one, two) = (fresh().await, fresh().await);
+    let mixed = with(&one, "code", Some(&parameter(&two, "code")));
+    is_failure(&browser.open(&mixed).await, "the code of another sign-in: its verifier is another one");
+    is_failure(&browser.open(&one).await, "the state is used up");
+    assert_eq!(browser.open(&two).await.status, 303);
+    is_failure(&browser.open(&two).await, "used");
+    assert!(browser.is_in(NOTES).await, "a reload of the callback ends nothing");
+
+    for (what, change) in [
+        ("no state", ("state", None)),
+        ("no code", ("code", None)),
+        ("no issuer", ("iss", None)),
+        ("another issuer", ("iss", Some("https://evil.example"))),
+        ("issuer with a slash", ("iss", Some("http://localhost:8000/"))),
+        ("another state", ("state", Some("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"))),
+        ("another code", ("code", Some("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"))),
+        ("an empty code", ("code", Some(""))),
+    ] {
+        is_failure(&browser.open(&with(&fresh().await, change.0, change.1)).await, what);
+    }
+    let callback = fresh().await;
+    is_failure(&browser.open(&format!("{callback}&code=x")).await, "a code twice");
+    assert_eq!(browser.open(&callback).await.status, 303, "nothing was used up");
+
+    // Two cookies of a name count as none.
+    let callback = fresh().await;
+    let binding = browser.cookie(NOTES, LOGIN).unwrap();
+    let planted = format!("{LOGIN}=planted; {LOGIN}={binding}");
+    is_failure(&Browser::new(&t).send("GET", &callback, &[("cookie", &planted)], "").await, "two cookies");
+}
+
+#[tokio::test]
+async fn a_code_is_of_one_app() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    browser.enter(OTHER).await;
+    let of_other = browser.open(&browser.begin(OTHER).await).await;
+    let code = parameter(of_other.header("location").unwrap(), "code");
+    let own = browser.open(&browser.begin(NOTES).await).await;
+    let callback = with(own.header("location").unwrap(), "code", Some(&code));
+    is_failure(&browser.open(&callback).await, "the code of another app");
+    // The state of another app, at this one.
+    let there = browser.open(&browser.begin(OTHER).await).await.header("location").unwrap().to_owned();
+    browser.set_cookie(NOTES, LOGIN, &browser.cookie(OTHER, LOGIN).unwrap());
+    is_failure(&browser.open(&there.replace(OTHER, NOTES)).await, "the state of another app");
+    assert_eq!(browser.open(&there).await.status, 303);
+}
+
+#[tokio::test]
+async fn states_and_codes_end() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    let back = async || {
+        let answer = browser.open(&browser.begin(NOTES).await).await;
+        answer.header("location").unwrap().to_owned()
+    };
+    let callback = back().await;
+    t.advance(Duration::from_secs(59));
+    assert_eq!(browser.open(&callback).await.status, 303, "a second before its end");
+    let callback = back().await;
+    t.advance(Duration::from_secs(60));
+    is_failure(&browser.open(&callback).await, "a code of a minute");
+    let authorize = browser.begin(NOTES).await;
+    t.advance(Duration::from_secs(600));
+    let callback = browser.open(&authorize).await.header("location").unwrap().to_owned();
+    is_failure(&browser.open(&callback).await, "a state of ten minutes");
+}
+
+#[tokio::test]
+async fn a_client_begins_and_a_user_receives_so_many() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    let authorize = browser.begin(NOTES).await;
+    for _ in 2..100 {
+        browser.begin(NOTES).await;
+    }
+    let url = format!("{NOTES}/__service/auth/login");
+    let answer = browser.send("GET", &url, &[], "").await;
+    assert_eq!((answer.refusal().as_str(), answer.header("retry-after")), ("429 rate_limited", Some("600")));
+    assert_eq!(browser.open(&url).await.status, 429);
+    for _ in 1..100 {
+        assert_eq!(browser.open(&authorize).await.status, 303);
+    }
+    let page = browser.open(&authorize).await;
+    assert_eq!((page.status, page.header("retry-after")), (429, Some("600")));
+    t.advance(Duration::from_secs(600));
+    assert_eq!(browser.open(&browser.begin(NOTES).await).await.status, 303);
+}

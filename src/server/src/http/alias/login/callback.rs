@@ -1,0 +1,82 @@
+//! A browser returns from the central host: its code is redeemed, here and not over the network.
+
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse};
+use auth::app_sign_in::{CALLBACK, open_verifier};
+use auth::pkce::challenge;
+use auth::sign_in::Token;
+use secrecy::ExposeSecret;
+use store::{RedeemedCode, ShownAppCode};
+use wire::ErrorCode;
+
+use super::failure;
+use crate::http::alias::error::{AliasError, AliasResult};
+use crate::http::alias::session;
+use crate::http::alias::visitor::Visitor;
+use crate::http::error::ApiError;
+use crate::http::query::Params;
+
+pub(super) async fn callback(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
+    match come_back(&visitor, &request).await {
+        Err(AliasError::Api(error)) => Ok(failure::page(&error)),
+        answer => answer,
+    }
+}
+
+/// What the browser brings. What comes twice is not what the central host sent.
+struct Brought {
+    state: String,
+    code: String,
+    issuer: String,
+}
+
+impl Brought {
+    fn read(request: &HttpRequest) -> Option<Self> {
+        let mut params = Params::of(request);
+        let (state, code, issuer) = (params.text("state"), params.text("code"), params.text("iss"));
+        params.finish_leniently().is_empty().then_some(())?;
+        Some(Self { state: state?, code: code?, issuer: issuer? })
+    }
+}
+
+async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResponse> {
+    let base = super::central_base(visitor, request, visitor)?;
+    let failed = |why: &'static str| {
+        tracing::info!(why, "rejected a sign-in to an app");
+        AliasError::from(ErrorCode::LoginFailed)
+    };
+    let brought = Brought::read(request).ok_or_else(|| failed("a parameter is missing or repeated"))?;
+    let binding = super::binding(request).ok_or_else(|| failed("the browser has no sign-in"))?;
+    let (state, binding) = (Token::digest_of(&brought.state), Token::digest_of(&binding));
+    let app = visitor.served.id;
+    let used = visitor.store().use_app_sign_in(app, &state, &binding).await?;
+    let used = used.ok_or_else(|| failed("the state is not one of this browser, used or too old"))?;
+    // A code of another issuer is not shown (RFC 9207).
+    if brought.issuer != base {
+        return Err(failed("the response is from another issuer"));
+    }
+    let verifier = open_verifier(&visitor.sign_in().apps, &state, &used.sealed);
+    let verifier = verifier.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    let cookie = Token::fresh(visitor.random()).map_err(ApiError::from)?;
+    let shown = ShownAppCode {
+        digest: &Token::digest_of(&brought.code),
+        app,
+        workspace: visitor.served.workspace,
+        redirect_uri: &format!("{}{CALLBACK}", visitor.origin),
+        challenge: &challenge(verifier.expose_secret()),
+        cookie_digest: &cookie.digest(),
+    };
+    match visitor.store().redeem_app_code(&shown, session::digest(request).as_deref()).await? {
+        RedeemedCode::Opened(_) => {}
+        RedeemedCode::Replayed => {
+            tracing::warn!(alias = visitor.served.alias, "a code was used twice; its session has ended");
+            return Err(ErrorCode::LoginFailed.into());
+        }
+        RedeemedCode::Refused => return Err(failed("the code is not good")),
+    }
+    Ok(HttpResponse::SeeOther()
+        .insert_header((LOCATION, format!("{}{}", visitor.origin, used.return_to)))
+        .cookie(session::cookie(&cookie))
+        .cookie(super::no_binding())
+        .finish())
+}

@@ -1,0 +1,53 @@
+//! A sign-in that was not completed: a user is at a browser, so the answer is a page.
+
+use actix_web::http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use minijinja::{Environment, context};
+use wire::ErrorCode;
+
+use crate::http::alias::NOTHING;
+use crate::http::error::ApiError;
+use crate::http::request_id;
+
+const PAGE: &str = include_str!("../../../../pages/alias-sign-in-failed.html");
+
+/// Whether a browser opens the address, rather than a script.
+pub(super) fn wants_page(request: &HttpRequest) -> bool {
+    let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains("text/html"))
+}
+
+/// Why, in words of ours alone, and a link to begin again.
+pub(super) fn page(error: &ApiError) -> HttpResponse {
+    let answer = error.error_response();
+    let id = if answer.status().is_server_error() { request_id::current() } else { None };
+    let filling = context! { text => text(error.code()), code => error.code().as_str(), request_id => id };
+    let Ok(html) = Environment::new().render_named_str("alias-sign-in-failed.html", PAGE, filling) else {
+        return answer;
+    };
+    let mut page = HttpResponse::build(answer.status());
+    page.insert_header((CONTENT_TYPE, "text/html; charset=utf-8"))
+        .insert_header((CONTENT_SECURITY_POLICY, NOTHING));
+    if let Some(after) = answer.headers().get(RETRY_AFTER) {
+        page.insert_header((RETRY_AFTER, after.clone()));
+    }
+    page.body(html)
+}
+
+fn text(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::LoginFailed => {
+            "You came back too late, a second time, in another browser, or with unexpected parameters."
+        }
+        ErrorCode::AppTlsRequired => {
+            "Your browser cannot keep you signed in over plain http. Use the https address of this app."
+        }
+        ErrorCode::LoginNotConfigured => {
+            "The operator of this service has not configured its address (SERVICE_PUBLIC_BASE_URL), so users cannot sign in to apps."
+        }
+        ErrorCode::AppRateLimited => {
+            "Too many sign-ins were started from your network. Try again in ten minutes."
+        }
+        _ => "The service is not available. Try again in a moment.",
+    }
+}

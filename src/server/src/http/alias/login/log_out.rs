@@ -1,0 +1,34 @@
+//! Signs out of an app.
+
+use actix_web::cookie::Cookie;
+use actix_web::http::header::CONTENT_TYPE;
+use actix_web::{HttpRequest, HttpResponse};
+use wire::ErrorCode;
+
+use crate::http::alias::error::AliasResult;
+use crate::http::alias::session;
+use crate::http::alias::visitor::Visitor;
+use crate::http::body;
+
+/// What the browser forgets besides. Browsers forget the cookies of sibling apps, too.
+const FORGOTTEN: (&str, &str) = ("Clear-Site-Data", r#""cookies", "storage""#);
+
+/// Ends the session, if the browser has one. The cookie is worth nothing afterwards, wherever a copy is.
+pub(super) async fn log_out(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
+    if request.headers().contains_key(CONTENT_TYPE) && !body::is_json(&request) {
+        return Err(ErrorCode::AppUnsupportedMediaType.into());
+    }
+    if let Some(digest) = session::digest(&request) {
+        let app = visitor.served.id;
+        visitor
+            .store()
+            .change(async |changes| changes.end_app_session(app, &digest, "signed_out").await)
+            .await?;
+    }
+    let no_cookies: [Cookie<'static>; 2] = [session::no_cookie(), super::no_binding()];
+    let mut answer = HttpResponse::NoContent();
+    for cookie in no_cookies {
+        answer.cookie(cookie);
+    }
+    Ok(answer.insert_header(FORGOTTEN).finish())
+}

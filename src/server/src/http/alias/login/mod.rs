@@ -1,0 +1,56 @@
+//! Sign-in to an app: to the central host, back with a code, and out again. Pages of the app see none of its secrets.
+
+mod callback;
+mod failure;
+mod log_out;
+mod start;
+mod who;
+
+use actix_web::HttpRequest;
+use actix_web::cookie::Cookie;
+use actix_web::cookie::time::Duration;
+use actix_web::http::header::REFERRER_POLICY;
+use actix_web::middleware::DefaultHeaders;
+use actix_web::web::{self, ServiceConfig};
+use auth::app_sign_in::SIGN_IN_LIFE;
+use wire::ErrorCode;
+
+use super::alias_paths::{LOG_IN, LOG_OUT, SESSION, SIGNED_IN, resource};
+use super::error::AliasResult;
+use super::visitor::Visitor;
+use crate::http::{App, session};
+
+/// What binds a sign-in to the browser that began it. Of several at once it is the same.
+const BINDING: &str = "__Host-svc_login";
+
+pub(super) fn routes(config: &mut ServiceConfig) {
+    // An address of the sign-in holds a code or a state.
+    let quiet = || DefaultHeaders::new().add((REFERRER_POLICY, "no-referrer"));
+    config
+        .service(resource(LOG_IN, "GET").route(web::get().to(start::start)).wrap(quiet()))
+        .service(resource(SIGNED_IN, "GET").route(web::get().to(callback::callback)).wrap(quiet()))
+        .service(resource(LOG_OUT, "POST").route(web::post().to(log_out::log_out)).wrap(quiet()))
+        .service(resource(SESSION, "GET").route(web::get().to(who::session)).wrap(quiet()));
+}
+
+/// The base of the central host, where browsers can keep its cookies and those of the app.
+fn central_base<'a>(app: &'a App, request: &HttpRequest, visitor: &Visitor) -> AliasResult<&'a str> {
+    let base = app.config().http.public_base_url.as_ref().ok_or(ErrorCode::LoginNotConfigured)?;
+    let is_secure = app.is_asked_over_https(request) || visitor.is_local();
+    if !is_secure {
+        return Err(ErrorCode::AppTlsRequired.into());
+    }
+    Ok(base.as_str())
+}
+
+fn binding(request: &HttpRequest) -> Option<String> {
+    session::only(request, BINDING)
+}
+
+fn binding_cookie(secret: &str) -> Cookie<'static> {
+    session::host_cookie(BINDING, secret, Duration::seconds(SIGN_IN_LIFE.num_seconds()))
+}
+
+fn no_binding() -> Cookie<'static> {
+    session::host_cookie(BINDING, "", Duration::ZERO)
+}

@@ -1,0 +1,56 @@
+//! Sends a browser to the central host.
+
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse};
+use auth::app_sign_in::{CALLBACK, SIGN_IN_LIFE, SignInStart, return_to};
+use auth::sign_in::{Token, client_key};
+use store::NewAppSignIn;
+use wire::ErrorCode;
+
+use super::failure;
+use crate::http::alias::error::{AliasError, AliasResult};
+use crate::http::alias::visitor::Visitor;
+use crate::http::error::ApiError;
+use crate::http::query::Params;
+
+pub(super) async fn start(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
+    match leave(&visitor, &request).await {
+        Err(AliasError::Api(error)) if failure::wants_page(&request) => Ok(failure::page(&error)),
+        answer => answer,
+    }
+}
+
+async fn leave(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResponse> {
+    let base = super::central_base(visitor, request, visitor)?;
+    let given = Params::of(request).text("return_to");
+    let begun = SignInStart::fresh(visitor.random()).map_err(ApiError::from)?;
+    // Two pages of one browser may sign in at once.
+    let secret = match super::binding(request).filter(|secret| Token::has_form(secret)) {
+        Some(secret) => secret,
+        None => Token::fresh(visitor.random()).map_err(ApiError::from)?.expose().to_owned(),
+    };
+    let sealed = begun.seal(&visitor.sign_in().apps, visitor.random());
+    let sealed = sealed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    let (state, binding) = (begun.state.digest(), Token::digest_of(&secret));
+    let client = client_key(visitor.client_address(request));
+    let new = NewAppSignIn {
+        state_digest: &state,
+        app: visitor.served.id,
+        binding_digest: &binding,
+        sealed: &sealed,
+        return_to: return_to(given.as_deref()),
+        client: &client,
+    };
+    let stored = visitor.store().change(async |changes| changes.start_app_sign_in(new).await).await?;
+    if !stored {
+        tracing::info!(client, "rejected a sign-in to an app: rate limit reached");
+        let limited = ApiError::new(ErrorCode::AppRateLimited);
+        return Err(limited.retry_after(SIGN_IN_LIFE.num_seconds()).into());
+    }
+    let redirect_uri = format!("{}{CALLBACK}", visitor.origin);
+    let address = begun.address(base, &visitor.served.alias, &redirect_uri);
+    Ok(HttpResponse::SeeOther()
+        .insert_header((LOCATION, address))
+        .cookie(super::binding_cookie(&secret))
+        .finish())
+}

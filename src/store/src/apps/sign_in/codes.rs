@@ -1,0 +1,170 @@
+//! Authorization codes: issued to a member's browser, redeemed once.
+
+use auth::app_sign_in::{CODE_LIFE, CODES_PER_USER, SESSION_LIFE, SIGN_IN_LIFE};
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Bytea, Text, Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use super::sessions::IS_MEMBER;
+use crate::database::changes::lock_of;
+use crate::{Changes, Store, StoreError};
+
+/// A code to issue.
+pub struct NewAppCode<'a> {
+    /// SHA-256 of the code.
+    pub digest: &'a [u8],
+    /// The app that it is for.
+    pub app: Uuid,
+    /// Where the browser takes it.
+    pub redirect_uri: &'a str,
+    /// The digest of the verifier.
+    pub challenge: &'a str,
+    /// The user.
+    pub user: Uuid,
+    /// The sign-in of the user's browser on the central host.
+    pub central_session: Uuid,
+}
+
+/// A code that an app shows, and the session that it is to open.
+pub struct ShownAppCode<'a> {
+    /// SHA-256 of the code.
+    pub digest: &'a [u8],
+    /// The app.
+    pub app: Uuid,
+    /// The workspace of the app.
+    pub workspace: Uuid,
+    /// Where the browser brought it.
+    pub redirect_uri: &'a str,
+    /// The digest of the app's verifier.
+    pub challenge: &'a str,
+    /// SHA-256 of the new cookie.
+    pub cookie_digest: &'a [u8],
+}
+
+/// A session that a code opened.
+#[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
+pub struct OpenedAppSession {
+    /// Its id.
+    #[diesel(sql_type = SqlUuid)]
+    pub id: Uuid,
+    /// The member.
+    #[diesel(sql_type = SqlUuid)]
+    pub user_id: Uuid,
+    /// When it ends at the latest.
+    #[diesel(sql_type = Timestamptz)]
+    pub expires_at: DateTime<Utc>,
+}
+
+/// The result of showing a code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RedeemedCode {
+    /// The code was good, and is used up.
+    Opened(OpenedAppSession),
+    /// The code was redeemed before. The session that it opened has ended now.
+    Replayed,
+    /// There is no such code for the app, or it is too late, or the verifier is another one.
+    Refused,
+}
+
+impl Changes {
+    /// Stores a code. Returns `false`, and stores nothing, if the user received as many as they may.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn issue_app_code(&mut self, new: NewAppCode<'_>) -> Result<bool, StoreError> {
+        let now = self.store.now();
+        diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
+            .bind::<BigInt, _>(lock_of(&format!("app codes of\n{}", new.user)))
+            .execute(&mut *self.connection)
+            .await?;
+        let stored = diesel::sql_query(
+            "INSERT INTO app_codes (digest, app_id, redirect_uri, challenge, user_id, central_session, created_at, expires_at)
+             SELECT $1, $2, $3, $4, $5, $6, $7, $8
+             WHERE (SELECT count(*) FROM app_codes WHERE user_id = $5 AND created_at > $9) < $10",
+        )
+        .bind::<Bytea, _>(new.digest)
+        .bind::<SqlUuid, _>(new.app)
+        .bind::<Text, _>(new.redirect_uri)
+        .bind::<Text, _>(new.challenge)
+        .bind::<SqlUuid, _>(new.user)
+        .bind::<SqlUuid, _>(new.central_session)
+        .bind::<Timestamptz, _>(now)
+        .bind::<Timestamptz, _>(now + CODE_LIFE)
+        .bind::<Timestamptz, _>(now - SIGN_IN_LIFE)
+        .bind::<BigInt, _>(CODES_PER_USER)
+        .execute(&mut *self.connection)
+        .await?;
+        Ok(stored > 0)
+    }
+
+    /// Redeems a code: uses it up and opens its session in one statement. A code that is shown again ends the session that
+    /// it opened.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn redeem_app_code(&mut self, shown: &ShownAppCode<'_>) -> Result<RedeemedCode, StoreError> {
+        let now = self.store.now();
+        let sql = format!(
+            "WITH redeemed AS (
+                 UPDATE app_codes t SET used_at = $5, session_id = $7
+                 WHERE t.digest = $1 AND t.app_id = $2 AND t.redirect_uri = $3 AND t.challenge = $4
+                     AND t.used_at IS NULL AND t.expires_at > $5 AND {IS_MEMBER}
+                 RETURNING t.app_id, t.user_id, t.central_session)
+             INSERT INTO app_sessions (id, app_id, user_id, central_session, digest, created_at, used_at, rotated_at, expires_at)
+             SELECT $7, app_id, user_id, central_session, $8, $5, $5, $5, $9 FROM redeemed
+             RETURNING id, user_id, expires_at"
+        );
+        let opened = diesel::sql_query(sql)
+            .bind::<Bytea, _>(shown.digest)
+            .bind::<SqlUuid, _>(shown.app)
+            .bind::<Text, _>(shown.redirect_uri)
+            .bind::<Text, _>(shown.challenge)
+            .bind::<Timestamptz, _>(now)
+            .bind::<SqlUuid, _>(shown.workspace)
+            .bind::<SqlUuid, _>(self.store.ids().uuid()?)
+            .bind::<Bytea, _>(shown.cookie_digest)
+            .bind::<Timestamptz, _>(now + SESSION_LIFE)
+            .get_result(&mut *self.connection)
+            .await
+            .optional()?;
+        if let Some(opened) = opened {
+            return Ok(RedeemedCode::Opened(opened));
+        }
+        // After the statement above: a redemption at the same moment has committed, or is not one.
+        let replayed = diesel::sql_query(
+            "WITH shown AS (SELECT session_id FROM app_codes WHERE digest = $1 AND app_id = $2 AND used_at IS NOT NULL),
+             ended AS (UPDATE app_sessions t SET revoked_at = $3, revoked_reason = 'code_replayed' FROM shown
+                 WHERE t.id = shown.session_id AND t.revoked_at IS NULL)
+             SELECT FROM shown",
+        )
+        .bind::<Bytea, _>(shown.digest)
+        .bind::<SqlUuid, _>(shown.app)
+        .bind::<Timestamptz, _>(now)
+        .execute(&mut *self.connection)
+        .await?;
+        Ok(if replayed > 0 { RedeemedCode::Replayed } else { RedeemedCode::Refused })
+    }
+}
+
+impl Store {
+    /// [`Changes::redeem_app_code`] in a transaction of its own; the browser's earlier session ends with it.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn redeem_app_code(
+        &self,
+        shown: &ShownAppCode<'_>,
+        earlier_cookie: Option<&[u8]>,
+    ) -> Result<RedeemedCode, StoreError> {
+        self.change(async |changes| {
+            let redeemed = changes.redeem_app_code(shown).await?;
+            if let (RedeemedCode::Opened(_), Some(earlier)) = (&redeemed, earlier_cookie) {
+                changes.end_app_session(shown.app, earlier, "signed_in_again").await?;
+            }
+            Ok(redeemed)
+        })
+        .await
+    }
+}

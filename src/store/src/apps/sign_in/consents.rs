@@ -1,0 +1,85 @@
+//! Users who have agreed that an app learns who they are; which apps need a sign-in.
+
+use diesel::QueryableByName;
+use diesel::sql_types::{Bool, Timestamptz, Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use uuid::Uuid;
+
+use crate::{Changes, Store, StoreError};
+
+#[derive(QueryableByName)]
+struct Answer {
+    #[diesel(sql_type = Bool)]
+    yes: bool,
+}
+
+impl Changes {
+    /// Whether a user is a member of a workspace: signed in, and neither invited nor erased.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn is_active_member(&mut self, workspace: Uuid, user: Uuid) -> Result<bool, StoreError> {
+        let Answer { yes } = diesel::sql_query(
+            "SELECT EXISTS (SELECT FROM workspace_members m JOIN workspaces w ON w.id = m.workspace_id
+                 JOIN users u ON u.id = m.user_id
+                 WHERE m.workspace_id = $1 AND m.user_id = $2 AND m.invited_until IS NULL AND w.deleted_at IS NULL
+                     AND u.email IS NOT NULL) AS yes",
+        )
+        .bind::<SqlUuid, _>(workspace)
+        .bind::<SqlUuid, _>(user)
+        .get_result(&mut *self.connection)
+        .await?;
+        Ok(yes)
+    }
+
+    /// Whether a user agreed to sign in to an app.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn has_app_consent(&mut self, app: Uuid, user: Uuid) -> Result<bool, StoreError> {
+        let Answer { yes } = diesel::sql_query(
+            "SELECT EXISTS (SELECT FROM app_consents WHERE app_id = $1 AND user_id = $2) AS yes",
+        )
+        .bind::<SqlUuid, _>(app)
+        .bind::<SqlUuid, _>(user)
+        .get_result(&mut *self.connection)
+        .await?;
+        Ok(yes)
+    }
+
+    /// Stores that a user agrees to sign in to an app. Returns `false` if they had agreed before.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn add_app_consent(&mut self, app: Uuid, user: Uuid) -> Result<bool, StoreError> {
+        let now = self.store.now();
+        let added = diesel::sql_query(
+            "INSERT INTO app_consents (app_id, user_id, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        )
+        .bind::<SqlUuid, _>(app)
+        .bind::<SqlUuid, _>(user)
+        .bind::<Timestamptz, _>(now)
+        .execute(&mut *self.connection)
+        .await?;
+        Ok(added > 0)
+    }
+}
+
+impl Store {
+    /// Whether something is published that only members can open or use.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn needs_app_sign_in(&self) -> Result<bool, StoreError> {
+        let Answer { yes } = diesel::sql_query(
+            "SELECT EXISTS (SELECT FROM apps a JOIN app_releases r ON r.id = a.active_release
+                 WHERE a.deleted_at IS NULL AND (a.access = 'members'
+                     OR EXISTS (SELECT FROM json_each(r.bindings::json) b WHERE b.value ->> 'access_mode' = 'authenticated')
+                     OR EXISTS (SELECT FROM json_each(r.collections::json) c
+                         WHERE coalesce(json_array_length(c.value -> 'capabilities' -> 'member'), 0) > 0))) AS yes",
+        )
+        .get_result(&mut *self.connection().await?)
+        .await?;
+        Ok(yes)
+    }
+}
