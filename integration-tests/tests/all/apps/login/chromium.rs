@@ -153,12 +153,13 @@ async fn another_app_can_neither_act_on_this_one_nor_plant_a_cookie_nor_frame_it
             ""
         );
     }
+    // Not even a page of the same app may frame it.
     let frame = format!(
         "const frame = document.createElement('iframe'); frame.src = {};
          const loaded = new Promise((done) => {{ frame.onload = done; }});
          document.body.append(frame); await loaded;
          try {{ return frame.contentWindow.document ? 'read' : 'closed'; }} catch {{ return 'closed'; }}",
-        json!(things.app("notes", "/__service/auth/session"))
+        json!(things.app("other", "/framed"))
     );
     assert_eq!(browser.js_async(&frame).await, "closed");
     // A form navigates, and is refused all the same.

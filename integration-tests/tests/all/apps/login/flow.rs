@@ -73,7 +73,7 @@ async fn what_is_stored_signs_nobody_in() {
 }
 
 #[tokio::test]
-async fn a_page_of_an_app_for_members_leads_to_the_sign_in_and_scripts_are_refused() {
+async fn the_paths_of_the_sign_in_have_one_method_each() {
     let (t, mail) = service().await;
     publish(&t, "open", "public").await;
     let browser = Browser::new(&t);
@@ -82,10 +82,8 @@ async fn a_page_of_an_app_for_members_leads_to_the_sign_in_and_scripts_are_refus
         let answer = browser.send("GET", &format!("{NOTES}{path}"), &[], "").await;
         assert!([200, 404].contains(&answer.status), "{path} {}", answer.status);
     }
-    // The paths of the sign-in have one method each.
     for (method, path, allow) in [
         ("POST", "login", "GET"),
-        ("HEAD", "login", "GET"),
         ("POST", "callback", "GET"),
         ("GET", "logout", "POST"),
         ("OPTIONS", "logout", "POST"),
@@ -99,6 +97,26 @@ async fn a_page_of_an_app_for_members_leads_to_the_sign_in_and_scripts_are_refus
     }
     let unknown = format!("{}/__service/auth/login", NOTES.replace("notes", "unknown"));
     assert_eq!(browser.open(&unknown).await.status, 404);
+}
+
+#[tokio::test]
+async fn an_app_for_members_shows_strangers_its_sign_in_and_its_script_alone() {
+    let (t, mail) = service().await;
+    let stranger = Browser::new(&t);
+    assert_eq!(stranger.types(NOTES).await.refusal(), "401 login_required");
+    assert_eq!(stranger.types(OTHER).await.status, 200, "a public app");
+    for path in ["/__service/client.js", "/__service/auth/session"] {
+        assert_eq!(stranger.open(&format!("{NOTES}{path}")).await.status, 200, "{path}");
+    }
+    let browser = ada(&t, &mail).await;
+    assert_eq!(browser.types(NOTES).await.status, 200);
+    let foreign = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "cors"), ("sec-fetch-dest", "empty")];
+    let answer = browser.send("GET", &format!("{NOTES}/__service/client.d.ts"), &foreign, "").await;
+    assert_eq!(answer.refusal(), "403 origin_mismatch", "a read of another site");
+    // A change of `access` counts within a second, for those who are there and those who are not.
+    t.execute("UPDATE apps SET access = 'public' WHERE alias = 'notes'").await;
+    t.advance(std::time::Duration::from_secs(1));
+    assert_eq!(stranger.types(NOTES).await.status, 200);
 }
 
 #[tokio::test]

@@ -184,6 +184,11 @@ impl<'a> Browser<'a> {
         serde_json::from_slice(&answer.body).unwrap()
     }
 
+    /// Asks for a file that an app for members shows to them alone.
+    async fn types(&self, origin: &str) -> Answer {
+        self.send("GET", &format!("{origin}/__service/client.d.ts"), &[], "").await
+    }
+
     async fn is_in(&self, origin: &str) -> bool {
         self.session(origin).await["authenticated"] == true
     }

@@ -83,7 +83,8 @@ async fn a_removed_member_is_out_with_the_next_request_and_does_not_come_back_by
     let waiting = location(NOTES, &bob.open(&bob.begin(NOTES).await).await).unwrap();
     let member = format!("/api/workspaces/default/members/{}", user(&t, "bob@example.org").await);
     assert_eq!(t.root().send("DELETE", &member, &[], "").await.status, 204);
-    assert!(!bob.is_in(NOTES).await, "with the next request");
+    assert_eq!(bob.types(NOTES).await.refusal(), "401 login_required", "with the next request");
+    assert!(!bob.is_in(NOTES).await);
     assert_eq!(bob.open(&waiting).await.status, 400, "a code that was issued before");
     assert_eq!(bob.open(&bob.begin(NOTES).await).await.status, 403);
     assert_eq!(t.root().post("/api/workspaces/default/members", &add).await.status, 201);
@@ -165,7 +166,8 @@ async fn a_session_is_of_one_app_and_fixation_leads_nowhere() {
 
 #[tokio::test]
 async fn each_credential_opens_its_own_host_alone() {
-    let (t, mail) = service().await;
+    let key = "chat-key-0123456789abcdef0123456789abcdef";
+    let (t, mail) = service_with(&[("CHAT_TOKEN_SIGNING_KEY", key)]).await;
     let workflow = t.workflow().echo().published().create().await;
     let browser = ada(&t, &mail).await;
     let central = browser.cookie(CENTRAL, SESSION).unwrap();
