@@ -181,6 +181,12 @@ impl Retention {
 
     /// Before blobs, which lose uses with them.
     async fn erase_apps(&self) -> Result<(), StoreError> {
+        while self.store.erase_records_of_deleted().await?
+            || self.store.erase_records_of_absent_users().await?
+            || self.store.forget_deleted_records().await?
+        {
+            self.clock.sleep(DELETE_PAUSE).await;
+        }
         while self.store.erase_deleted_apps().await?
             || self.store.forget_old_deployments().await?
             || self.store.forget_deleted_collections().await?

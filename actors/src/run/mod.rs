@@ -7,6 +7,7 @@ mod app;
 mod attachments;
 pub(crate) mod budget;
 pub(crate) mod cancel;
+mod collections;
 mod config;
 mod credentials;
 mod databases;
@@ -53,7 +54,7 @@ use models::Models;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 use store::Store;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OnceCell, Semaphore};
 use uuid::Uuid;
 use wire::ErrorCode;
 
@@ -76,6 +77,7 @@ use answers::AnswersOf;
 use attachments::AttachmentsOf;
 pub(crate) use attachments::FileRoom;
 use budget::{BudgetAccount, Budgets, RunBudget};
+use collections::CollectionsOf;
 pub(crate) use credentials::CredentialsOf;
 use databases::DatabasesOf;
 pub use images::ImageLinks;
@@ -237,7 +239,6 @@ pub(crate) struct Reach {
     pub(crate) workflow: Uuid,
     pub(crate) thread: Option<ThreadId>,
     /// The app that it belongs to.
-    #[expect(dead_code, reason = "collections are reached by it")]
     pub(crate) app: Option<RunApp>,
     /// Pays for its models.
     pub(crate) account: Option<BudgetAccount>,
@@ -252,6 +253,7 @@ pub(crate) struct Adapters<'a> {
     credentials: CredentialsOf<'a>,
     sandbox: Sandbox,
     search: SearchOf<'a>,
+    collections: CollectionsOf<'a>,
     attachments: AttachmentsOf<'a>,
     databases: DatabasesOf<'a>,
     workflows: WorkflowsOf,
@@ -259,7 +261,7 @@ pub(crate) struct Adapters<'a> {
 
 impl<'a> Adapters<'a> {
     pub(crate) fn of(reach: Reach, ports: &'a RunPorts) -> Self {
-        let Reach { run, workspace, workflow, thread, account, shows_items, .. } = reach;
+        let Reach { run, workspace, workflow, thread, app, account, shows_items } = reach;
         Self {
             observer: WithinBudget(ports.budget(account)),
             answers: AnswersOf {
@@ -280,6 +282,14 @@ impl<'a> Adapters<'a> {
                 store: &ports.store,
                 reads: ports.reads.of(workspace),
                 quota: &ports.quota,
+            },
+            collections: CollectionsOf {
+                app,
+                workspace,
+                store: &ports.store,
+                reads: ports.reads.of(workspace),
+                quota: &ports.quota,
+                frozen: OnceCell::new(),
             },
             attachments: AttachmentsOf {
                 thread,
@@ -319,6 +329,7 @@ impl<'a> Adapters<'a> {
             answers: &self.answers,
             credentials: &self.credentials,
             search: &self.search,
+            collections: &self.collections,
             attachments: &self.attachments,
             databases: &self.databases,
             outbound: &ports.outbound,

@@ -43,7 +43,7 @@ impl Quota {
     ///
     /// # Errors
     /// [`WorkspaceFull`] when it may not.
-    pub(crate) fn room(&self, workspace: Uuid) -> Result<(), WorkspaceFull> {
+    pub fn room(&self, workspace: Uuid) -> Result<(), WorkspaceFull> {
         let used = self.full.read().get(&workspace).copied();
         match used.zip(self.limit) {
             Some((used, limit)) => Err(WorkspaceFull { used, limit }),

@@ -26,6 +26,8 @@ pub struct Apps {
     pub anonymous_runs_per_day: Option<NonZeroU32>,
     /// `SERVICE_APPS_ANONYMOUS_CONCURRENT`, per client.
     pub anonymous_concurrent: Option<NonZeroU32>,
+    /// `SERVICE_APPS_ANONYMOUS_WRITES_PER_MINUTE`, per client and app.
+    pub anonymous_writes_per_minute: Option<NonZeroU32>,
     /// `SERVICE_APPS_RUNS_PER_DAY`, per app.
     pub runs_per_day: Option<NonZeroU32>,
 }
@@ -44,6 +46,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Apps, Refused> {
     let per_minute = reader.value("SERVICE_APPS_ANONYMOUS_RUNS_PER_MINUTE", parse::limit);
     let per_day = reader.value("SERVICE_APPS_ANONYMOUS_RUNS_PER_DAY", parse::limit);
     let concurrent = reader.value("SERVICE_APPS_ANONYMOUS_CONCURRENT", parse::limit);
+    let writes = reader.value("SERVICE_APPS_ANONYMOUS_WRITES_PER_MINUTE", parse::limit);
     let runs_per_day = reader.value("SERVICE_APPS_RUNS_PER_DAY", parse::limit);
     Ok(Apps {
         domain: domain?,
@@ -55,6 +58,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Apps, Refused> {
         anonymous_runs_per_minute: per_minute?,
         anonymous_runs_per_day: per_day?,
         anonymous_concurrent: concurrent?,
+        anonymous_writes_per_minute: writes?,
         runs_per_day: runs_per_day?,
     })
 }

@@ -1,9 +1,10 @@
 //! What the nodes of a graph may do to the world, as it is written: a training refuses graphs that would send something.
 
 use serde_json::Value;
+use wire::CollectionVerb;
 
 use crate::execute::Effect;
-use crate::nodes;
+use crate::nodes::{self, UPDATE, is_collection_name, tools_of_verb};
 use crate::references::{Reference, kind, named};
 
 /// A node of a graph, on its own or inside another one.
@@ -87,6 +88,15 @@ fn of_tool(tool: &Value, pointer: &str, agent: &str, found: &mut Vec<NodeEffect>
             let asks = tool.get("request").is_some_and(only_asks);
             add(own, "http_request", if asks { Effect::Reads } else { Effect::Outbound }, None);
         }
+        Some("collection") => {
+            let collection = tool.get("collection").and_then(Value::as_str).unwrap_or_default();
+            let verbs = tool.get("verbs").and_then(Value::as_array).into_iter().flatten();
+            for (name, kind) in verbs.filter_map(Value::as_str).flat_map(tools_of_verb) {
+                if let Ok(kind) = nodes::find(kind) {
+                    add(format!("{agent}.{name}_{collection}"), kind.name, kind.effect, None);
+                }
+            }
+        }
         Some("code") => add(own, "code", Effect::Pure, None),
         Some("client") => add(own, "client_tool", Effect::Wait, None),
         Some("workflow") => add(own, "sub_workflow", Effect::Nested, named(tool, pointer.to_owned())),
@@ -101,6 +111,46 @@ fn of_tool(tool: &Value, pointer: &str, agent: &str, found: &mut Vec<NodeEffect>
         },
         _ => {}
     }
+}
+
+/// A collection that a node, or a tool of an agent, uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CollectionUse {
+    /// JSON pointer to the node or the tool.
+    pub pointer: String,
+    /// Its name as in [`NodeEffect::node`].
+    pub node: String,
+    /// The collection; `None` if the graph does not write out a name.
+    pub collection: Option<String>,
+    /// What is done with its records.
+    pub verb: CollectionVerb,
+}
+
+/// Every use of a collection, in the order of the graph.
+#[must_use]
+pub fn collection_uses(graph: &Value) -> Vec<CollectionUse> {
+    let uses = effects(graph).into_iter().filter_map(|found| {
+        let written = graph.pointer(&found.pointer)?;
+        let verb = match found.kind.as_str() {
+            "collection_get" | "collection_query" => CollectionVerb::Read,
+            // A tool has an entry for each of its verbs.
+            "collection_put" if kind(written) == Some("collection") => {
+                let updates = found.node.rsplit('.').next().is_some_and(|name| name.starts_with(UPDATE));
+                if updates { CollectionVerb::Update } else { CollectionVerb::Create }
+            }
+            "collection_put" if written.get("id").is_some_and(|id| !id.is_null()) => CollectionVerb::Update,
+            "collection_put" => CollectionVerb::Create,
+            _ => return None,
+        };
+        let name = written.get("collection").and_then(Value::as_str).filter(|name| is_collection_name(name));
+        Some(CollectionUse {
+            collection: name.map(str::to_owned),
+            pointer: found.pointer,
+            node: found.node,
+            verb,
+        })
+    });
+    uses.collect()
 }
 
 /// Whether the request's method is fixed and changes nothing.
@@ -174,6 +224,40 @@ mod tests {
             ]
         );
         assert_eq!(effects(&json!(null)), []);
+    }
+
+    #[test]
+    fn collections_are_found_also_inside_of_loops_and_tools() {
+        let graph = json!({"nodes": [
+            {"name": "a", "type": "collection_get", "collection": "likes", "id": "x"},
+            {"name": "b", "type": "for_each", "items": [], "body": {"type": "collection_put", "collection": "likes", "data": {}}},
+            {"name": "c", "type": "collection_put", "collection": "likes", "id": "x", "version": 1, "data": {}},
+            {"name": "d", "type": "collection_query", "collection": "{{ inputs.name }}"},
+            {"name": "e", "type": "agent", "tools": [
+                {"type": "collection", "collection": "notes", "verbs": ["read", "create", "update"]},
+                {"type": "node", "name": "find", "node": {"type": "collection_query", "collection": "likes"}}]},
+            {"name": "f", "type": "set", "values": {"collection": "likes"}}]});
+        let found: Vec<String> = collection_uses(&graph)
+            .into_iter()
+            .map(|found| {
+                let collection = found.collection.unwrap_or_else(|| "?".to_owned());
+                format!("{} {} {collection} {}", found.pointer, found.node, found.verb.as_str())
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "/nodes/0 a likes read",
+                "/nodes/1/body b likes create",
+                "/nodes/2 c likes update",
+                "/nodes/3 d ? read",
+                "/nodes/4/tools/0 e.get_notes notes read",
+                "/nodes/4/tools/0 e.query_notes notes read",
+                "/nodes/4/tools/0 e.create_notes notes create",
+                "/nodes/4/tools/0 e.update_notes notes update",
+                "/nodes/4/tools/1/node e.find likes read",
+            ]
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod mcp;
 pub mod nodes;
 mod outbound;
 pub mod outbox;
+pub mod records;
 mod redact;
 mod references;
 pub mod runnable_config;
@@ -38,7 +39,7 @@ pub use channel::{Channel, Rule};
 pub use check::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
 pub use compile::{CredentialUse, check, check_all, compile, credentials};
 pub use diff::{diff, diff_config};
-pub use effects::{NodeEffect, effects, references};
+pub use effects::{CollectionUse, NodeEffect, collection_uses, effects, references};
 pub use error::{NodeError, RunError};
 pub use execute::{
     Activity, AskingStep, Effect, FilledInput, Idle, Life, Patch, Plan, PromptUse, RecordedStep, RunInfo,

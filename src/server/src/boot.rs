@@ -183,6 +183,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     let provider = sign_in::provider(config, &store, ring.as_deref(), &clock).await?;
     let tokens = Tokens::of(config, &store, ring.as_deref(), &clock).await?;
     let answers_key = keys::generated(&store, "answers", ring.as_deref()).await?;
+    let cursors_key = keys::generated(&store, "cursors", ring.as_deref()).await?;
     let children = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.http.workers)
         .thread_name("runs")
@@ -247,6 +248,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         gate,
         tokens,
         answers_key,
+        cursors_key,
         vault: ring,
         widget_script,
         tls: tls.clone(),

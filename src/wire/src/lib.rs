@@ -4,6 +4,7 @@
 
 mod admin;
 mod app;
+mod app_data;
 mod audit;
 pub mod chat;
 mod chat_session;
@@ -40,6 +41,7 @@ mod workspace;
 
 pub use admin::*;
 pub use app::*;
+pub use app_data::*;
 pub use audit::*;
 pub use chat_session::*;
 pub use chat_settings::*;

@@ -63,6 +63,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "check",
             "redact",
             "schema",
+            "records",
             "search",
             "execute",
             "functions",

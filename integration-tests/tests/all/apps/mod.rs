@@ -1,5 +1,6 @@
 //! Hosted apps.
 
+mod data;
 mod deployments;
 mod drafts;
 mod examples;

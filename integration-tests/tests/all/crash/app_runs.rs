@@ -151,7 +151,7 @@ async fn duplicates(addresses: &[String; 2], key: usize) -> Vec<String> {
 }
 
 /// Sends a start until it is answered.
-async fn start(address: &str, key: usize) -> String {
+pub(super) async fn start(address: &str, key: usize) -> String {
     let body = json!({"n": key}).to_string();
     loop {
         let asked =
@@ -166,7 +166,13 @@ async fn start(address: &str, key: usize) -> String {
 }
 
 /// Status and body of an answer; `None` if the connection breaks.
-async fn ask(address: &str, method: &str, path: &str, key: &str, body: &str) -> Option<(u16, Value)> {
+pub(super) async fn ask(
+    address: &str,
+    method: &str,
+    path: &str,
+    key: &str,
+    body: &str,
+) -> Option<(u16, Value)> {
     let port = address.split_once(':').unwrap().1;
     let host = format!("notes.apps.localhost:{port}");
     let head =
@@ -189,7 +195,7 @@ async fn ask(address: &str, method: &str, path: &str, key: &str, body: &str) -> 
     kernel::timeout(&SystemClock::new(), LIMIT, exchange).await.flatten()
 }
 
-async fn ready(base: &str) {
+pub(super) async fn ready(base: &str) {
     let client = Client::builder(base).keep_cookies(false).build().unwrap();
     let is_ready = async || client.ready().await.is_ok_and(|answer| answer.status == 200);
     integration_tests::until("the instance is ready", is_ready).await;

@@ -13,6 +13,7 @@ mod items;
 mod oracle;
 mod pair;
 mod questions;
+mod records;
 mod retry;
 mod runs;
 pub(crate) mod service;

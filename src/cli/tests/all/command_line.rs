@@ -284,11 +284,6 @@ fn the_node_catalogue_is_listed_and_described_without_a_service() {
     let slip = run(&["node", "show", "replay"], &[]);
     assert_eq!((slip.status.code(), text(&slip.stdout).as_str()), (Some(1), ""));
     assert_eq!(text(&slip.stderr), "error: unknown node type 'replay'; did you mean 'reply'?\n");
-    let later = text(&run(&["node", "show", "collection_query"], &[]).stderr);
-    assert_eq!(
-        later,
-        "error: 'collection_query' is part of the format, but this version does not execute it yet\n"
-    );
     assert_eq!(run(&["node", "show"], &[]).status.code(), Some(2));
 }
 

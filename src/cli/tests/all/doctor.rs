@@ -122,6 +122,7 @@ fn a_running_service_is_well_and_looking_changes_nothing() {
         "database",
         "database TLS",
         "database role",
+        "row security",
         "migrations",
         "connections",
         "clock",

@@ -19,8 +19,8 @@ use super::delivery::Delivery;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
 use super::ports::{
-    Answer, Credentials, Databases, ImmediateEvent, ModelCall, Ports, Resolved, SearchIndex, SentAnnotation,
-    SentItem, StepKey, ThreadChange, Workflows,
+    Answer, Collections, Credentials, Databases, ImmediateEvent, ModelCall, Ports, Resolved, SearchIndex,
+    SentAnnotation, SentItem, StepKey, ThreadChange, Workflows,
 };
 use super::reuse::Finished;
 use super::seen::SeenCall;
@@ -102,6 +102,11 @@ impl Call<'_> {
 
     pub(crate) fn search(&self) -> &dyn SearchIndex {
         self.env.ports.search
+    }
+
+    /// Collections of the app that the run belongs to.
+    pub(crate) fn collections(&self) -> &dyn Collections {
+        self.env.ports.collections
     }
 
     /// Files of the run's thread.

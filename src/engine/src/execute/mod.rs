@@ -9,6 +9,7 @@ mod attachments;
 mod attempt;
 mod budget;
 mod call;
+mod collections;
 mod delivery;
 mod example;
 mod frame;

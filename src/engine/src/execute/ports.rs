@@ -15,6 +15,7 @@ pub use net::{Client as Outbound, Host};
 pub use super::attachments::{
     AttachedFile, Attachments, Look, NewImage, NoAttachments, Room, attachment_not_found,
 };
+pub use super::collections::{CollectionPut, CollectionQuery, Collections, NoCollections, no_app};
 use super::delivery::Delivery;
 pub use super::example::ExampleInputs;
 pub use super::observer::{ModelCall, ModelObserver, WithinBudget};
@@ -50,6 +51,8 @@ pub struct Ports<'a> {
     pub credentials: &'a dyn Credentials,
     /// Search indexes of the workspace.
     pub search: &'a dyn SearchIndex,
+    /// Collections of the app that the run belongs to.
+    pub collections: &'a dyn Collections,
     /// Files of the run's thread.
     pub attachments: &'a dyn Attachments,
     /// Databases that graphs name.

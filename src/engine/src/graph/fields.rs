@@ -182,11 +182,6 @@ fn simple(value: &Value) -> String {
     }
 }
 
-/// What is said of a part of the format that is still to come.
-pub(crate) fn not_yet(name: &str) -> String {
-    format!("'{name}' is part of the format, but this version does not execute it yet")
-}
-
 /// The known names as a suggestion; of many the first.
 pub(crate) fn listed<'a>(what: &str, known: impl Iterator<Item = &'a str>) -> String {
     const MOST: usize = 20;

@@ -3,10 +3,10 @@
 use serde_json::Value;
 use wire::FieldError;
 
-use super::{CATALOGUE, TYPES_LATER};
+use super::CATALOGUE;
 use crate::check::Check;
 use crate::execute::{Effect, Node, NodeType, PlanNode};
-use crate::graph::fields::{Fields, nearest, not_yet};
+use crate::graph::fields::{Fields, nearest};
 use crate::graph::{NodeSpec, common};
 use crate::template::functions::ids;
 
@@ -57,11 +57,8 @@ fn no_such_type(spec: &NodeSpec) -> FieldError {
     let pointer = format!("{}/type", spec.pointer);
     let names = CATALOGUE.iter().map(|kind| kind.name);
     let known = format!("known types: {}", names.clone().collect::<Vec<_>>().join(", "));
-    if TYPES_LATER.contains(&spec.kind.as_str()) {
-        return FieldError::new(pointer, "not_yet", not_yet(&spec.kind)).suggest(known);
-    }
     let problem = FieldError::new(pointer, "unknown_type", format!("unknown node type '{}'", spec.kind));
-    match nearest(&spec.kind, names.chain(TYPES_LATER.iter().copied())) {
+    match nearest(&spec.kind, names) {
         Some(near) => problem.suggest(format!("did you mean '{near}'?")),
         None => problem.suggest(known),
     }

@@ -2,8 +2,7 @@
 
 use wire::{NodeTypeRecord, nearest};
 
-use super::{CATALOGUE, Effect, NodeType, TYPES_LATER};
-use crate::graph::fields::not_yet;
+use super::{CATALOGUE, Effect, NodeType};
 
 /// Why there is no such type; the text says what was most likely meant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,16 +21,11 @@ pub fn find(name: &str) -> Result<&'static NodeType, Unknown> {
     if let Some(found) = CATALOGUE.iter().find(|kind| kind.name == name) {
         return Ok(found);
     }
-    if TYPES_LATER.contains(&name) {
-        return Err(Unknown { message: not_yet(name), near: None });
-    }
     let near = nearest(&name.to_lowercase(), CATALOGUE.iter().map(|kind| kind.name));
     let shown: String = name.chars().filter(|letter| !letter.is_control()).take(60).collect();
-    let later = nearest(&name.to_lowercase(), TYPES_LATER.iter().copied());
-    let message = match (near, later) {
-        (Some(near), _) => format!("unknown node type '{shown}'; did you mean '{near}'?"),
-        (None, Some(later)) => format!("unknown node type '{shown}'; {}", not_yet(later)),
-        (None, None) => {
+    let message = match near {
+        Some(near) => format!("unknown node type '{shown}'; did you mean '{near}'?"),
+        None => {
             let known: Vec<&str> = CATALOGUE.iter().map(|kind| kind.name).collect();
             format!("unknown node type '{shown}'; known types: {}", known.join(", "))
         }
@@ -106,14 +100,7 @@ mod tests {
             assert!(unknown.to_string().contains("did you mean"), "{unknown}");
         }
         assert!(find("zebra").err().unwrap().to_string().ends_with("client_tool, client_effect"));
-        assert!(find("collection_query").err().unwrap().to_string().contains("does not execute it yet"));
-        assert!(
-            find("collection_qery")
-                .err()
-                .unwrap()
-                .to_string()
-                .contains("; 'collection_query' is part of the format")
-        );
+        assert_eq!(find("collection_qery").err().unwrap().near, Some("collection_query"));
         assert!(!find("\u{1b}[31m").err().unwrap().to_string().contains('\u{1b}'));
     }
 

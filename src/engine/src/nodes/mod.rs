@@ -14,7 +14,9 @@ mod table;
 
 pub(crate) use build::plan_body;
 pub use catalogue::{Unknown, find};
+pub(crate) use data::collection::is_name as is_collection_name;
 pub use logic::path::Path;
+pub(crate) use models::agent::{UPDATE, tools_of_verb};
 pub use models::demos::demo_output;
 pub use table::{FieldRow, Needed, common_fields};
 
@@ -54,6 +56,9 @@ pub static CATALOGUE: &[NodeType] = &[
     data::chunk::TYPE,
     data::index_upsert::TYPE,
     data::index_search::TYPE,
+    data::collection_get::TYPE,
+    data::collection_query::TYPE,
+    data::collection_put::TYPE,
     chat::reply::TYPE,
     chat::progress::TYPE,
     chat::notice::TYPE,
@@ -65,6 +70,3 @@ pub static CATALOGUE: &[NodeType] = &[
     chat::client_tool::TYPE,
     chat::client_effect::TYPE,
 ];
-
-/// Types of the format that this version does not execute.
-pub(crate) const TYPES_LATER: &[&str] = &["collection_get", "collection_put", "collection_query"];

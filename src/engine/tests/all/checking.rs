@@ -107,7 +107,7 @@ fn each_kind_of_problem_has_its_pointer_and_code() {
         ("/edges", json!([]), "/edges no_start"),
         ("/output", json!({"a/b": ["{{ 1 + }}"]}), "/output/a~1b/0 template"),
         ("/nodes/0/type", json!("templte"), "/nodes/0/type unknown_type"),
-        ("/nodes/0/type", json!("collection_query"), "/nodes/0/type not_yet"),
+        ("/nodes/0/type", json!("collection_qery"), "/nodes/0/type unknown_type"),
         ("/nodes/0/type", Value::Null, "/nodes/0/type required"),
         ("/nodes/0/type", json!(""), "/nodes/0/type required"),
         ("/nodes/0/type", json!([]), "/nodes/0/type type"),

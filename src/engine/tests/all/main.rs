@@ -5,6 +5,7 @@ mod attachments;
 mod big;
 mod catalogue;
 mod checking;
+mod collections;
 mod common;
 mod diffing;
 #[path = "../../../models/tests/all/endpoint.rs"]

@@ -6,6 +6,7 @@ mod chat;
 mod chunk;
 mod client_tools;
 mod code;
+mod collection;
 mod delay;
 mod demos;
 mod discord_message;

@@ -17,6 +17,7 @@ use sandbox::{Options, Sandbox};
 use serde_json::{Map, Value, json};
 
 use crate::attachments::MemoryAttachments;
+use crate::collections::MemoryCollections;
 use crate::output::MemoryOutput;
 use crate::ports::*;
 
@@ -37,6 +38,7 @@ pub(crate) struct World {
     pub(crate) workflows: MemoryWorkflows,
     pub(crate) credentials: MemoryCredentials,
     pub(crate) search: MemorySearch,
+    pub(crate) collections: MemoryCollections,
     pub(crate) databases: MemoryDatabases,
     pub(crate) attachments: MemoryAttachments,
     /// Where it may call although that is not public.
@@ -74,6 +76,7 @@ impl World {
             workflows: MemoryWorkflows::default(),
             credentials: MemoryCredentials::default(),
             search: MemorySearch::default(),
+            collections: MemoryCollections::default(),
             databases: MemoryDatabases::default(),
             attachments: MemoryAttachments::default(),
             allow: Vec::new(),
@@ -196,6 +199,7 @@ impl World {
             workflows: self.workflows.clone(),
             credentials: self.credentials.clone(),
             search: self.search.clone(),
+            collections: self.collections.clone(),
             databases: self.databases.clone(),
             attachments: self.attachments.clone(),
             outbound: outbound(&self.allow),
@@ -235,6 +239,7 @@ struct Parts {
     workflows: MemoryWorkflows,
     credentials: MemoryCredentials,
     search: MemorySearch,
+    collections: MemoryCollections,
     databases: MemoryDatabases,
     attachments: MemoryAttachments,
     outbound: net::Client,
@@ -258,6 +263,7 @@ impl Parts {
             workflows: &self.workflows,
             credentials: &self.credentials,
             search: &self.search,
+            collections: &self.collections,
             databases: &self.databases,
             attachments: &self.attachments,
             outbound: &self.outbound,

@@ -26,7 +26,7 @@ use wire::ErrorCode;
 
 use super::alias::{Aliases, Assets, FrozenBindings, OpenStates};
 use super::apps::BundleUploads;
-use super::chat::{Limits, UploadPermits};
+use super::chat::{Limit, Limits, UploadPermits};
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
 use crate::cdn::WidgetScript;
@@ -55,6 +55,7 @@ pub(crate) struct AppParts {
     pub(crate) gate: Gate,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) answers_key: KeyRing,
+    pub(crate) cursors_key: KeyRing,
     pub(crate) vault: Option<Arc<KeyRing>>,
     pub(crate) widget_script: WidgetScript,
     pub(crate) tls: Option<Tls>,
@@ -77,6 +78,7 @@ struct Inner {
     diagnosis_places: Arc<Semaphore>,
     tls_asked: super::tls_ask::Asked,
     chat_limits: Limits,
+    record_writes: Limit<(Uuid, IpAddr)>,
     aliases: Aliases,
     frozen_bindings: FrozenBindings,
     open_states: OpenStates,
@@ -91,6 +93,8 @@ impl App {
         let (chat, runs, actions) = (parts.system.chat(), parts.system.runs(), parts.system.actions());
         let app_runs = parts.system.app_runs();
         let chat_limits = Limits::new(&parts.config.chat, &parts.clock);
+        let writes = parts.config.apps.anonymous_writes_per_minute;
+        let record_writes = Limit::per_minute(writes, &parts.clock, ErrorCode::AppRateLimited);
         let aliases = Aliases::new(parts.store.clone(), Arc::clone(&parts.clock));
         let assets = Assets::new(parts.store.clone(), Arc::clone(&parts.clock));
         let inner = Inner {
@@ -104,6 +108,7 @@ impl App {
             diagnosis_places: super::diagnosis::places(),
             tls_asked: super::tls_ask::Asked::default(),
             chat_limits,
+            record_writes,
             aliases,
             frozen_bindings: FrozenBindings::default(),
             open_states: OpenStates::default(),
@@ -202,6 +207,16 @@ impl App {
     /// Permits for transcriptions.
     pub(super) fn transcription_permits(&self) -> &UploadPermits {
         &self.inner.transcription_permits
+    }
+
+    /// Counts changes of records by visitors who are not signed in: an app and a network.
+    pub(super) fn record_writes(&self) -> &Limit<(Uuid, IpAddr)> {
+        &self.inner.record_writes
+    }
+
+    /// Seals cursors of lists of records.
+    pub(super) fn cursors(&self) -> &KeyRing {
+        &self.inner.parts.cursors_key
     }
 
     /// The apps that hosts serve.

@@ -33,6 +33,7 @@ pub(crate) struct ApiError {
     status: Option<NonZeroU16>,
     retry_after: Option<NonZeroU32>,
     stream: Option<Box<Uuid>>,
+    current_version: Option<i64>,
     cause: Option<String>,
 }
 
@@ -52,6 +53,7 @@ impl ApiError {
             status: None,
             retry_after: None,
             stream: None,
+            current_version: None,
             cause: None,
         }
     }
@@ -138,12 +140,19 @@ impl ApiError {
         self
     }
 
+    /// The version that the record has.
+    pub(crate) fn with_current_version(mut self, version: i64) -> Self {
+        self.current_version = Some(version);
+        self
+    }
+
     /// What the client receives; the log has the rest of a server error.
     pub(crate) fn body(&self) -> ErrorBody {
         let mut body = ErrorBody::new(self.code);
         body.detail.errors.clone_from(&self.errors);
         body.detail.findings = self.findings.to_vec();
         body.detail.stream_id = self.stream.as_ref().map(ToString::to_string);
+        body.detail.current_version = self.current_version;
         if let Some(message) = &self.message {
             body.detail.message.clone_from(message);
         }

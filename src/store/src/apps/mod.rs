@@ -2,6 +2,8 @@
 
 mod admission;
 mod applied;
+mod collection_retention;
+mod collections;
 mod deployments;
 mod drafts;
 mod encodings;
@@ -14,6 +16,7 @@ mod sign_in;
 
 pub use admission::*;
 pub use applied::*;
+pub use collections::*;
 pub use deployments::*;
 pub use drafts::*;
 pub use encodings::{Encodings, UnencodedFile};

@@ -102,7 +102,7 @@ impl Store {
     pub async fn forget_deleted_collections(&self) -> Result<bool, StoreError> {
         let sql =
             "DELETE FROM app_collections WHERE id IN (SELECT id FROM app_collections WHERE deleted_at <= $2
-            ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)";
+            AND record_count = 0 AND tombstones = 0 ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)";
         let forgotten = diesel::sql_query(sql)
             .bind::<BigInt, _>(APPS_PART)
             .bind::<Timestamptz, _>(self.now() - COLLECTIONS_KEPT)
@@ -142,10 +142,13 @@ impl Store {
             "WITH gone AS MATERIALIZED (SELECT id FROM apps WHERE deleted_at IS NOT NULL AND erased_at IS NULL
                  AND NOT EXISTS (SELECT FROM app_deployments d WHERE d.app_id = apps.id)
                  AND NOT EXISTS (SELECT FROM app_runs r WHERE r.app_id = apps.id)
+                 AND NOT EXISTS (SELECT FROM app_collections c WHERE c.app_id = apps.id
+                     AND (c.record_count > 0 OR c.tombstones > 0))
                  ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED),
              limits AS (DELETE FROM app_limits t USING gone WHERE t.app_id = gone.id),
              bindings AS (DELETE FROM app_bindings t USING gone WHERE t.app_id = gone.id),
-             collections AS (DELETE FROM app_collections t USING gone WHERE t.app_id = gone.id),
+             collections AS (DELETE FROM app_collections t USING gone WHERE t.app_id = gone.id
+                 AND t.record_count = 0 AND t.tombstones = 0),
              acknowledged AS (DELETE FROM app_acknowledgements t USING gone WHERE t.app_id = gone.id),
              sign_ins AS (DELETE FROM app_sign_ins t USING gone WHERE t.app_id = gone.id),
              codes AS (DELETE FROM app_codes t USING gone WHERE t.app_id = gone.id),

@@ -50,6 +50,9 @@ diesel::table! {
         schema -> Nullable<Text>,
         created_at -> Timestamptz,
         deleted_at -> Nullable<Timestamptz>,
+        record_count -> Int8,
+        record_bytes -> Int8,
+        tombstones -> Int8,
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Connections {
 pub struct Fitness {
     /// Whether the narrower role is there or can be made.
     pub role: bool,
+    /// Whether row security does not apply to what the service works as.
+    pub bypasses_row_security: bool,
     /// Migrations that a start will apply.
     pub pending: usize,
     /// Migrations that this version does not know.
@@ -125,7 +127,9 @@ pub async fn inspect(dsn: &Secret, clock: &dyn Clock) -> Result<Inspection, Stor
 async fn fitness(connection: &mut AsyncPgConnection) -> Result<Fitness, StoreError> {
     requirements::check(connection).await?;
     let migrate::Compared { pending, unknown } = migrate::compare(connection).await?;
-    Ok(Fitness { role: roles::on_trial(connection).await?, pending, unknown })
+    let role = roles::on_trial(connection).await?;
+    let bypasses_row_security = roles::bypasses_row_security(connection, role).await?;
+    Ok(Fitness { role, bypasses_row_security, pending, unknown })
 }
 
 #[cfg(test)]
@@ -143,7 +147,10 @@ mod tests {
     async fn a_good_database_is_fit_and_its_clock_is_ours() {
         let database = TestDatabase::create().await;
         let seen = look(database.dsn()).await;
-        assert_eq!(seen.fitness.unwrap(), Fitness { role: true, pending: 0, unknown: 0 });
+        assert_eq!(
+            seen.fitness.unwrap(),
+            Fitness { role: true, bypasses_row_security: false, pending: 0, unknown: 0 }
+        );
         assert!(
             seen.clock_ahead.abs() <= seen.round_trip + TimeDelta::milliseconds(5),
             "{seen:?}",

@@ -1,6 +1,8 @@
 //! The role that the service works as: neither owner nor superuser.
 
-use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
+use diesel::OptionalExtension;
+use diesel::sql_types::{Bool, Text};
+use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 
 use crate::StoreError;
 
@@ -32,6 +34,29 @@ pub(crate) async fn on_trial(connection: &mut AsyncPgConnection) -> Result<bool,
     let tried = connection.batch_execute(&format!("BEGIN;{}", create())).await;
     connection.batch_execute("ROLLBACK").await?;
     Ok(tried.is_ok())
+}
+
+/// Whether row security does not apply to the service: to its role, or to the DSN's user where there is none.
+pub(crate) async fn bypasses_row_security(
+    connection: &mut AsyncPgConnection,
+    role: bool,
+) -> Result<bool, StoreError> {
+    let found: Option<Bypasses> = diesel::sql_query(
+        "SELECT rolsuper OR rolbypassrls AS bypasses FROM pg_roles
+         WHERE rolname = CASE WHEN $1 THEN $2 ELSE current_user END",
+    )
+    .bind::<Bool, _>(role)
+    .bind::<Text, _>(ROLE)
+    .get_result(connection)
+    .await
+    .optional()?;
+    Ok(found.is_some_and(|found| found.bypasses))
+}
+
+#[derive(diesel::QueryableByName)]
+struct Bypasses {
+    #[diesel(sql_type = Bool)]
+    bypasses: bool,
 }
 
 /// Several services may start at once on one cluster: the lock orders them, the exceptions cover other databases.
@@ -73,7 +98,6 @@ fn grants() -> String {
 mod tests {
     use std::sync::Arc;
 
-    use diesel_async::RunQueryDsl;
     use kernel::{Ids, SystemClock, SystemRandom};
 
     use super::*;
@@ -83,7 +107,7 @@ mod tests {
 
     #[derive(diesel::QueryableByName)]
     struct Setting {
-        #[diesel(sql_type = diesel::sql_types::Text)]
+        #[diesel(sql_type = Text)]
         value: String,
     }
 

@@ -336,6 +336,18 @@ async fn measured(connection: &mut AsyncPgConnection, now: DateTime<Utc>) -> Res
             *bytes = bytes.saturating_add(share.bytes);
         }
     }
+    // Their rows are not visible to what names no app; collections count them exactly.
+    let records: Vec<Share> = diesel::sql_query(
+        "SELECT workspace_id AS workspace, sum(record_bytes + $1 * (record_count + tombstones))::bigint AS bytes
+         FROM app_collections WHERE record_count > 0 OR tombstones > 0 GROUP BY 1",
+    )
+    .bind::<BigInt, _>(ROW)
+    .load(connection)
+    .await?;
+    for share in records {
+        let bytes = kept.entry(share.workspace).or_default();
+        *bytes = bytes.saturating_add(share.bytes);
+    }
     let (ids, bytes): (Vec<Uuid>, Vec<i64>) = kept.into_iter().unzip();
     diesel::sql_query(
         "INSERT INTO workspace_usage (workspace_id, bytes, bytes_before, measured_at)

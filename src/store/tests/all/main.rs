@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::indexing_slicing, clippy::as_conversions, reason = "tests")]
 
+mod app_records;
 mod app_runs;
 mod app_serving;
 mod app_sign_ins;

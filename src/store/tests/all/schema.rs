@@ -21,6 +21,7 @@ const WITHOUT_DSL: &[&str] = &[
     "app_consents",
     "app_files",
     "app_limits",
+    "app_records",
     "app_runs",
     "app_sessions",
     "app_sign_ins",

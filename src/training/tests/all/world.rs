@@ -7,10 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use engine::ports::{
-    Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, NoAttachments, Nowhere, Ports, Resolved,
-    SearchIndex, WithinBudget, Workflows,
+    Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, ModelBudget, NoAttachments,
+    NoCollections, Nowhere, Ports, Resolved, SearchIndex, Spending, WithinBudget, Workflows,
 };
-use engine::ports::{ModelBudget, Spending};
 use engine::search::{ChunkPlace, IndexedChunk, Ranked};
 use engine::{Activity, Cache, NodeError, Plan};
 use kernel::{ManualClock, Secret, SeededRandom};
@@ -258,6 +257,7 @@ impl World {
             answers: &Nothing,
             credentials: &Nothing,
             search: &Nothing,
+            collections: &NoCollections,
             attachments: &NoAttachments,
             databases: &Nothing,
             outbound: &outbound,

@@ -797,6 +797,35 @@ error_codes! {
         "The component that runs a thread's turns failed more than five times in a minute.",
         "Send the message again; the log names the cause.";
 
+    CollectionNoApp, "collection.no_app", 200, false,
+        "The run belongs to no app.",
+        "A node of collections is executed in a run that no page of an app has started, such as a test.",
+        "Start the workflow from an app whose release has the collection, or replace the node's result in an evaluation.";
+    CollectionNoOwner, "collection.no_owner", 200, false,
+        "The records belong to members, and the run was started by a visitor who is not signed in.",
+        "A node names a collection of the kind `user` in a run without a member.",
+        "Set `access_mode` of the binding to `authenticated`, or use a collection of the kind `shared`.";
+    CollectionUnknown, "collection.not_found", 200, false,
+        "The release of the app has no such collection.",
+        "A node names a collection that the release does not have, or that was deleted since.",
+        "Add the collection to the manifest or the app, and publish.";
+    CollectionRecordNotFound, "collection.record_not_found", 200, false,
+        "The collection has no such record.",
+        "A `collection_put` names a record that does not exist, is deleted, or belongs to another member.",
+        "Omit `id` to create a record.";
+    CollectionRecordConflict, "collection.version_conflict", 200, false,
+        "The record has changed.",
+        "The `version` of a `collection_put` is not that of the record.",
+        "Read the record again, for example with `on_error` that leads back to the `collection_get`.";
+    CollectionRecordInvalid, "collection.record_invalid", 200, false,
+        "The record is not valid.",
+        "Data of a `collection_put` has more than 64 KiB or 32 levels, contains U+0000, or does not match the schema of the collection.",
+        "The run's record says what is wrong.";
+    CollectionNoRoom, "collection.full", 200, false,
+        "The collection is full.",
+        "A node would have stored more than 10,000 records or 64 MiB in a collection.",
+        "Delete records.";
+
     AppNotFound, "app_not_found", 404, false,
         "App not found.",
         "No app has this id or alias, or it was deleted.",

@@ -10,6 +10,7 @@ use super::report::Finding;
 const DATABASE: &str = "database";
 const TLS: &str = "database TLS";
 const ROLE: &str = "database role";
+const ROW_SECURITY: &str = "row security";
 const MIGRATIONS: &str = "migrations";
 const CONNECTIONS: &str = "connections";
 
@@ -72,7 +73,7 @@ fn looked_at(looked: &Result<Looked, EmbeddedError>) -> Finding {
 fn inspected(seen: &Inspection, pool: usize) -> Vec<Finding> {
     let mut findings = vec![version(seen), tls(seen)];
     match &seen.fitness {
-        Ok(fitness) => findings.extend([role(fitness), migrations(fitness)]),
+        Ok(fitness) => findings.extend([role(fitness), row_security(fitness), migrations(fitness)]),
         Err(error) => findings.push(Finding::refusal(DATABASE, &error.to_string())),
     }
     findings.push(connections(seen, pool));
@@ -116,6 +117,17 @@ fn role(fitness: &Fitness) -> Finding {
         ROLE,
         "the user of SERVICE_POSTGRES_DSN may not create roles, so the service uses that user",
         "grant it CREATEROLE (ALTER ROLE … CREATEROLE) to use the restricted role",
+    )
+}
+
+fn row_security(fitness: &Fitness) -> Finding {
+    if !fitness.bypasses_row_security {
+        return Finding::ok(ROW_SECURITY, "it separates the records of apps and users");
+    }
+    Finding::warning(
+        ROW_SECURITY,
+        "it does not apply to the user that the service works as: the second wall between the records of apps and users is missing",
+        "let the service work as a user that is neither a superuser nor has BYPASSRLS (ALTER ROLE … NOSUPERUSER NOBYPASSRLS)",
     )
 }
 
@@ -165,7 +177,7 @@ pub(super) mod tests {
             clock_ahead: TimeDelta::zero(),
             round_trip: TimeDelta::milliseconds(2),
             connections: Connections { most: 100, others: 3 },
-            fitness: Ok(Fitness { role: true, pending: 0, unknown: 0 }),
+            fitness: Ok(Fitness { role: true, bypasses_row_security: false, pending: 0, unknown: 0 }),
         }
     }
 
@@ -182,9 +194,12 @@ pub(super) mod tests {
         assert_eq!(levels(Inspection { tls: None, local: true, ..seen() }), []);
         assert_eq!(levels(Inspection { certificate_checked: false, ..seen() }), [(TLS, Level::Warning)]);
         let fitness = |role, pending, unknown| {
-            levels(Inspection { fitness: Ok(Fitness { role, pending, unknown }), ..seen() })
+            let fitness = Fitness { role, bypasses_row_security: false, pending, unknown };
+            levels(Inspection { fitness: Ok(fitness), ..seen() })
         };
         assert_eq!(fitness(false, 0, 0), [(ROLE, Level::Warning)]);
+        let bypasses = Fitness { role: true, bypasses_row_security: true, pending: 0, unknown: 0 };
+        assert_eq!(levels(Inspection { fitness: Ok(bypasses), ..seen() }), [(ROW_SECURITY, Level::Warning)]);
         assert_eq!(fitness(true, 3, 0), []);
         assert_eq!(fitness(true, 0, 1), [(MIGRATIONS, Level::Warning)]);
         let connections =

@@ -1,6 +1,10 @@
-//! Nodes that read documents and search indexes.
+//! Nodes of documents, search indexes and collections of apps.
 
 pub(crate) mod chunk;
+pub(crate) mod collection;
+pub(crate) mod collection_get;
+pub(crate) mod collection_put;
+pub(crate) mod collection_query;
 pub(crate) mod document_read;
 pub(crate) mod index_search;
 pub(crate) mod index_upsert;

@@ -4,6 +4,7 @@
 mod alias_paths;
 mod assets;
 mod client;
+mod data;
 mod error;
 mod headers;
 mod login;
@@ -44,6 +45,7 @@ pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
         .configure(runs::routes)
         .configure(assets::routes)
         .configure(login::routes)
+        .configure(data::routes)
         .configure(alias_paths::unknown)
         .default_service(web::to(assets::asset))
 }

@@ -42,7 +42,7 @@ impl GovernorClock for Ticks {
 type Keyed<K> = RateLimiter<K, DashMapStateStore<K>, Ticks, NoOpMiddleware<Nanos>>;
 
 /// One limit; without a limiter it allows everything.
-struct Limit<K: std::hash::Hash + Eq + Clone> {
+pub(in crate::http) struct Limit<K: std::hash::Hash + Eq + Clone> {
     limiter: Option<Keyed<K>>,
     clock: Ticks,
     asked: AtomicU32,
@@ -50,6 +50,15 @@ struct Limit<K: std::hash::Hash + Eq + Clone> {
 }
 
 impl<K: std::hash::Hash + Eq + Clone> Limit<K> {
+    /// So many requests of a key at once, and as many in a minute.
+    pub(in crate::http) fn per_minute(
+        most: Option<NonZeroU32>,
+        clock: &Arc<dyn Clock>,
+        code: ErrorCode,
+    ) -> Self {
+        Self::new(most, Duration::from_secs(60), &Ticks(Arc::clone(clock)), code)
+    }
+
     fn new(most: Option<NonZeroU32>, interval: Duration, clock: &Ticks, code: ErrorCode) -> Self {
         let quota = most.and_then(|most| {
             let part = interval.checked_div(most.get())?;
@@ -59,7 +68,7 @@ impl<K: std::hash::Hash + Eq + Clone> Limit<K> {
         Self { limiter, clock: clock.clone(), asked: AtomicU32::new(0), code }
     }
 
-    fn check(&self, key: &K) -> ApiResult<()> {
+    pub(in crate::http) fn check(&self, key: &K) -> ApiResult<()> {
         let Some(limiter) = &self.limiter else { return Ok(()) };
         if self.asked.fetch_add(1, Ordering::Relaxed) % FORGET_EVERY == FORGET_EVERY - 1 {
             limiter.retain_recent();

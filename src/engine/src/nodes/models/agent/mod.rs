@@ -4,6 +4,7 @@
 //! model, `ask[0].weather[1]` the second tool that this call asked for. So after a crash what was done is not done
 //! again.
 
+mod collection;
 mod mcp;
 mod steps;
 mod tools;
@@ -14,6 +15,7 @@ use async_trait::async_trait;
 use minijinja::Value as View;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::collection::{UPDATE, tools_of_verb};
 use self::steps::Steps;
 use self::tools::Offered;
 use crate::NodeError;

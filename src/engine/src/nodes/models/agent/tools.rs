@@ -22,7 +22,7 @@ use models::Tool;
 
 pub(super) const MOST_TOOLS: usize = 64;
 /// Kinds of tools.
-const KINDS: [&str; 6] = ["node", "workflow", "http", "code", "client", "mcp"];
+const KINDS: [&str; 7] = ["node", "workflow", "http", "code", "client", "mcp", "collection"];
 
 /// A tool as the graph offers it.
 pub(super) struct Offered {
@@ -41,6 +41,16 @@ enum Does {
 }
 
 impl Offered {
+    /// A tool that runs a node.
+    pub(super) fn of_node(
+        name: String,
+        description: String,
+        (parameters, schema): (Value, Schema),
+        node: PlanNode,
+    ) -> Self {
+        Self { name, description, does: Does::Node { parameters, schema, node: Arc::new(node) } }
+    }
+
     /// The workflow that it runs.
     pub(super) fn workflow(&self) -> Option<(&str, Option<u32>)> {
         match &self.does {
@@ -83,6 +93,7 @@ pub(super) fn schema() -> Value {
         tool("code", &["parameters", "module", "function"],
              json!({"parameters": parameters, "module": {"type": "string"}, "function": {"type": "string"}})),
         tool("client", &["parameters"], json!({"parameters": parameters, "expires_seconds": Expiry::schema()})),
+        super::collection::schema(),
         {"type": "object", "required": ["type", "url"], "additionalProperties": false, "properties": {
             "type": {"const": "mcp"}, "url": {"type": "string"},
             "headers": {"type": "object", "additionalProperties": {"type": "string"}},
@@ -108,15 +119,24 @@ pub(super) fn read(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) 
     for (index, entry) in entries.iter().enumerate() {
         let at = format!("{pointer}/{index}");
         let Some(mut fields) = Fields::of(at.clone(), entry, &mut check.problems) else { continue };
-        let Some(tool) = read_tool(&mut fields, spec, check) else { continue };
-        if tool.mcp().is_none() && tools.iter().any(|known| known.name == tool.name) {
-            let problem =
-                FieldError::new(format!("{at}/name"), "duplicate", format!("duplicate '{}'", tool.name));
-            check.note(problem.suggest(format!("another name, such as '{}_2'", tool.name)));
+        if entry.get("type").and_then(Value::as_str) == Some("collection") {
+            for tool in super::collection::read(&mut fields, spec, check) {
+                add(tool, format!("{at}/collection"), &mut tools, check);
+            }
+            continue;
         }
-        tools.push(tool);
+        let Some(tool) = read_tool(&mut fields, spec, check) else { continue };
+        add(tool, format!("{at}/name"), &mut tools, check);
     }
     tools
+}
+
+fn add(tool: Offered, pointer: String, tools: &mut Vec<Offered>, check: &mut Check) {
+    if tool.mcp().is_none() && tools.iter().any(|known| known.name == tool.name) {
+        let problem = FieldError::new(pointer, "duplicate", format!("duplicate '{}'", tool.name));
+        check.note(problem.suggest(format!("another name, such as '{}_2'", tool.name)));
+    }
+    tools.push(tool);
 }
 
 fn read_tool(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<Offered> {

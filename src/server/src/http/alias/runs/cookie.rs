@@ -13,7 +13,7 @@ const NAME: &str = "__Host-svc_anon";
 const KEPT: Duration = Duration::days(400);
 
 /// SHA-256 of the request's cookie. One that is not genuine is no cookie, and neither are two.
-pub(super) fn read(visitor: &Visitor, request: &HttpRequest) -> Option<Vec<u8>> {
+pub(in crate::http::alias) fn read(visitor: &Visitor, request: &HttpRequest) -> Option<Vec<u8>> {
     let cookies = request.cookies().ok()?;
     let mut named = cookies.iter().filter(|cookie| cookie.name() == NAME);
     let value = named.next()?.value();

@@ -1,7 +1,7 @@
 //! What pages of apps call: the configuration, runs and their states.
 
 mod configuration;
-mod cookie;
+pub(super) mod cookie;
 mod disclosure;
 mod input;
 mod key;

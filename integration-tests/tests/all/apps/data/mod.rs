@@ -1,0 +1,167 @@
+//! Records of collections: what pages of apps read and write.
+
+mod limits;
+mod lists;
+mod nodes;
+mod records;
+mod walls;
+
+use integration_tests::{RawAnswer, TestService};
+use serde_json::{Map, Value, json};
+
+use super::app;
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const PATCH: (&str, &str) = ("content-type", "application/merge-patch+json");
+
+/// An answer, whole.
+struct Told {
+    status: u16,
+    etag: String,
+    answer: RawAnswer,
+    text: String,
+}
+
+impl Told {
+    fn value(&self) -> Value {
+        serde_json::from_str(&self.text)
+            .unwrap_or_else(|error| panic!("{error}: {} {:?}", self.status, self.text))
+    }
+
+    /// Status and code.
+    fn refusal(&self) -> String {
+        let body: Value = serde_json::from_str(&self.text).unwrap_or_default();
+        format!("{} {}", self.status, body["detail"]["code"].as_str().unwrap_or_default())
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Places and codes of the problems.
+    fn problems(&self) -> Vec<String> {
+        let body = self.value();
+        let errors = body["detail"]["errors"].as_array().cloned().unwrap_or_default();
+        let line = |error: &Value| {
+            format!("{} {}", error["pointer"].as_str().unwrap(), error["code"].as_str().unwrap())
+        };
+        errors.iter().map(line).collect()
+    }
+}
+
+/// An app with a release.
+struct Site<'a> {
+    t: &'a TestService,
+    alias: &'a str,
+}
+
+impl<'a> Site<'a> {
+    /// Publishes these collections: `{name: {kind, anonymous, member, schema?}}`.
+    async fn publish(t: &'a TestService, alias: &'a str, collections: &Value) -> Self {
+        app(t, alias).await;
+        let site = Self { t, alias };
+        site.release(collections).await;
+        site
+    }
+
+    /// Publishes another release. Collections that the app does not have are created.
+    async fn release(&self, collections: &Value) {
+        let mut frozen = Map::new();
+        for (name, collection) in collections.as_object().unwrap() {
+            let capabilities = json!({"anonymous": collection["anonymous"], "member": collection["member"]});
+            let schema = collection.get("schema").cloned().unwrap_or_default();
+            let path = format!("/api/apps/{}/collections", self.alias);
+            let mut wanted = json!({"name": name, "kind": collection["kind"], "capabilities": capabilities});
+            if !schema.is_null() {
+                wanted.as_object_mut().unwrap().insert("schema".to_owned(), schema.clone());
+            }
+            let made = self.t.post(&path, &wanted.to_string()).await;
+            assert!(matches!(made.status, 201 | 409), "{}", made.text());
+            frozen.insert(
+                name.clone(),
+                json!({"id": self.collection(name).await, "kind": collection["kind"], "capabilities": capabilities, "schema": schema}),
+            );
+        }
+        let alias = self.alias;
+        let frozen = Value::Object(frozen).to_string().replace('\'', "''");
+        let sql = format!(
+            "WITH made AS (INSERT INTO app_releases (id, app_id, workspace_id, number, deployment_id, permission_revision, permissions,
+                     bindings, collections, spa, frame_ancestors, wasm, created_at)
+                 SELECT gen_random_uuid(), id, workspace_id, (SELECT count(*) + 1 FROM app_releases r WHERE r.app_id = apps.id),
+                     gen_random_uuid(), '', '{{}}', '{{}}', '{frozen}', false, '[]', false, now()
+                 FROM apps WHERE alias = '{alias}' RETURNING id)
+             UPDATE apps SET active_release = made.id FROM made WHERE alias = '{alias}'"
+        );
+        self.t.execute(&sql).await;
+        let active = self.t.scalar(&format!("SELECT active_release FROM apps WHERE alias = '{alias}'")).await;
+        // What an instance has read of an app may be a second old.
+        integration_tests::until("the release is served", async || {
+            let fresh = self.send("GET", "/__service/config", &[], "").await;
+            fresh.status != 404 || fresh.text.contains("detail") && !active.is_empty()
+        })
+        .await;
+    }
+
+    /// The id of a collection that is not deleted.
+    async fn collection(&self, name: &str) -> String {
+        let sql = format!(
+            "SELECT c.id FROM app_collections c JOIN apps a ON a.id = c.app_id
+             WHERE a.alias = '{}' AND c.name = '{name}' AND c.deleted_at IS NULL",
+            self.alias
+        );
+        self.t.scalar(&sql).await
+    }
+
+    fn origin(&self) -> String {
+        format!("http://{}.apps.localhost", self.alias)
+    }
+
+    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Told {
+        let host = format!("{}.apps.localhost", self.alias);
+        let origin = self.origin();
+        let mut all = vec![("host", host.as_str()), ("origin", origin.as_str())];
+        all.extend(headers);
+        let mut answer = self.t.raw().await.request(method, path, &all, body).await;
+        let text = if method == "HEAD" || matches!(answer.status, 204 | 304) {
+            String::new()
+        } else {
+            answer.rest().await
+        };
+        let etag = answer.header("etag").unwrap_or_default().to_owned();
+        Told { status: answer.status, etag, answer, text }
+    }
+
+    async fn get(&self, path: &str) -> Told {
+        self.send("GET", &format!("/__service/data/{path}"), &[], "").await
+    }
+
+    async fn create(&self, collection: &str, data: &Value) -> Told {
+        let body = json!({"data": data}).to_string();
+        self.send("POST", &format!("/__service/data/{collection}"), &[JSON], &body).await
+    }
+
+    /// Creates a record, and returns its path.
+    async fn made(&self, collection: &str, data: &Value) -> String {
+        let made = self.create(collection, data).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        format!("{collection}/{}", made.value()["id"].as_str().unwrap())
+    }
+
+    async fn put(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Told {
+        let headers: Vec<_> = headers.iter().copied().chain([JSON]).collect();
+        self.send("PUT", &format!("/__service/data/{path}"), &headers, &body.to_string()).await
+    }
+
+    async fn patch(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Told {
+        let headers: Vec<_> = headers.iter().copied().chain([PATCH]).collect();
+        self.send("PATCH", &format!("/__service/data/{path}"), &headers, &body.to_string()).await
+    }
+
+    async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Told {
+        self.send("DELETE", &format!("/__service/data/{path}"), headers, "").await
+    }
+}
+
+/// Verbs of everybody, on records that all visitors share.
+fn open() -> Value {
+    let all = json!(["read", "create", "update", "delete"]);
+    json!({"kind": "shared", "anonymous": all, "member": all})
+}

@@ -1,0 +1,77 @@
+//! Who reaches which records: capabilities, apps, origins, and the second wall in the database.
+
+use integration_tests::TestService;
+use serde_json::json;
+
+use super::{JSON, Site, open};
+
+#[tokio::test]
+async fn a_visitor_can_do_what_the_release_says() {
+    let t = TestService::start().await;
+    let collections = json!({
+        "reads": {"kind": "shared", "anonymous": ["read"], "member": ["read", "create"]},
+        "mine": {"kind": "user", "anonymous": [], "member": ["read", "create"]},
+        "none": {"kind": "shared", "anonymous": [], "member": []},
+    });
+    let site = Site::publish(&t, "notes", &collections).await;
+    let path = |collection: &str| format!("{collection}/018f0000-0000-7000-8000-000000000000");
+    let body = json!({"data": {}});
+    assert_eq!(site.get("reads").await.status, 200);
+    assert_eq!(site.get(&path("reads")).await.refusal(), "404 not_found");
+    assert_eq!(site.create("reads", &json!({})).await.refusal(), "401 login_required");
+    assert_eq!(site.put(&path("reads"), &[], &body).await.refusal(), "403 forbidden");
+    assert_eq!(site.patch(&path("reads"), &[], &body).await.refusal(), "403 forbidden");
+    assert_eq!(site.delete(&path("reads"), &[]).await.refusal(), "403 forbidden");
+    assert_eq!(site.get("mine").await.refusal(), "401 login_required");
+    assert_eq!(site.create("mine", &json!({})).await.refusal(), "401 login_required");
+    assert_eq!(site.delete(&path("mine"), &[]).await.refusal(), "403 forbidden");
+    assert_eq!(site.get("none").await.refusal(), "403 forbidden");
+    for missing in ["other", "Reads", "reads%2f", "..", "a'b"] {
+        assert_eq!(site.get(missing).await.refusal(), "404 not_found", "{missing}");
+    }
+    // A capability comes before a key and a body.
+    let bad = site.send("POST", "/__service/data/reads", &[("idempotency-key", "")], "{").await;
+    assert_eq!(bad.refusal(), "401 login_required");
+}
+
+#[tokio::test]
+async fn only_pages_of_the_app_change_its_records() {
+    let t = TestService::start().await;
+    let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
+    let far = Site::publish(&t, "far", &json!({"likes": open()})).await;
+    let path = site.made("likes", &json!({"n": 1})).await;
+    // The same collection's name, another app.
+    assert_eq!(far.get(&path).await.refusal(), "404 not_found");
+    assert_eq!(far.put(&path, &[("if-match", "*")], &json!({"data": {}})).await.refusal(), "404 not_found");
+    assert_eq!(far.delete(&path, &[("if-match", "*")]).await.refusal(), "404 not_found");
+    assert_eq!(far.get("likes").await.value()["items"], json!([]));
+    for origin in ["http://far.apps.localhost", "null", "https://notes.apps.localhost"] {
+        let headers = [("host", "notes.apps.localhost"), ("origin", origin), JSON];
+        let raw = t.raw().await;
+        let mut told = raw.request("POST", "/__service/data/likes", &headers, r#"{"data": {}}"#).await;
+        assert_eq!(told.status, 403, "{origin}");
+        assert!(told.rest().await.contains("origin_mismatch"));
+    }
+    assert_eq!(t.scalar("SELECT count(*) FROM app_records").await, "1");
+    // The central host has none of it.
+    assert_eq!(t.get("/__service/data/likes").await.status, 404);
+}
+
+#[tokio::test]
+async fn records_of_a_deleted_app_are_erased() {
+    let mut t = TestService::start().await;
+    let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
+    site.made("likes", &json!({"n": 1})).await;
+    let path = site.made("likes", &json!({"n": 2})).await;
+    assert_eq!(site.delete(&path, &[("if-match", "*")]).await.status, 204);
+    let far = Site::publish(&t, "far", &json!({"likes": open()})).await;
+    far.made("likes", &json!({"n": 3})).await;
+    assert_eq!(t.anonymous().send("DELETE", "/api/apps/notes", &[], "").await.unwrap().status, 204);
+    t.restart().await;
+    integration_tests::until("its records are erased", async || {
+        t.scalar("SELECT string_agg(data, ',') FROM app_records").await == r#"{"n":3}"#
+    })
+    .await;
+    let left = "SELECT count(*) FROM app_collections WHERE app_id IN (SELECT id FROM apps WHERE deleted_at IS NOT NULL)";
+    integration_tests::until("its collections are deleted", async || t.scalar(left).await == "0").await;
+}

@@ -1,0 +1,100 @@
+//! What a visitor can do with a collection.
+
+use std::sync::Arc;
+
+use actix_web::HttpRequest;
+use store::RecordScope;
+use uuid::Uuid;
+use wire::{CollectionKind, CollectionVerb, ErrorCode};
+
+use super::super::error::AliasResult;
+use super::super::served::{ServedApp, ServedCollection};
+use super::super::visitor::Visitor;
+use crate::http::error::ApiError;
+use crate::http::query::Params;
+
+/// A collection that the visitor can use in one way.
+pub(super) struct Access {
+    served: Arc<ServedApp>,
+    name: String,
+    /// The visitor's records in it.
+    pub(super) scope: RecordScope,
+}
+
+impl Access {
+    /// The collection that the path names.
+    ///
+    /// # Errors
+    /// `not_found` if the release has none of this name, `login_required` if members could do it, else `forbidden`.
+    pub(super) fn of(visitor: &Visitor, request: &HttpRequest, verb: CollectionVerb) -> AliasResult<Self> {
+        let name = request.match_info().query("collection").to_owned();
+        let collection = visitor.served.release.collections.get(&name).ok_or(ErrorCode::AppPathNotFound)?;
+        let capabilities = &collection.frozen.capabilities;
+        let of_members = capabilities.member.contains(&verb);
+        let is_user = collection.frozen.kind == CollectionKind::User;
+        let member = visitor.member.as_ref().map(|member| member.user);
+        let allowed = match member {
+            Some(_) => of_members,
+            None => capabilities.anonymous.contains(&verb) && !is_user,
+        };
+        if !allowed {
+            let could = of_members && member.is_none();
+            return Err(if could { ErrorCode::LoginRequired } else { ErrorCode::AppForbidden }.into());
+        }
+        let owner = member.filter(|_| is_user);
+        let scope = RecordScope { app: visitor.served.id, collection: collection.id, owner };
+        Ok(Self { served: Arc::clone(&visitor.served), name, scope })
+    }
+
+    /// As the release froze it.
+    pub(super) fn collection(&self) -> Option<&ServedCollection> {
+        self.served.release.collections.get(&self.name)
+    }
+
+    /// The path of a record.
+    pub(super) fn path(&self, id: &str) -> String {
+        format!("/__service/data/{}/{id}", self.name)
+    }
+}
+
+/// The record that the path names. An id that is not one is of no record.
+pub(super) fn id(request: &HttpRequest) -> AliasResult<Uuid> {
+    let text = request.match_info().query("id");
+    let id = Uuid::parse_str(text).ok().filter(|id| id.to_string() == text);
+    Ok(id.ok_or(ErrorCode::AppPathNotFound)?)
+}
+
+/// Refuses parameters.
+pub(super) fn no_query(request: &HttpRequest) -> AliasResult<()> {
+    query(Params::of(request))
+}
+
+/// Refuses parameters with problems.
+pub(super) fn query(params: Params) -> AliasResult<()> {
+    let problems = params.finish();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::problems(ErrorCode::QueryInvalid, problems).into())
+    }
+}
+
+/// Counts a change by a visitor who is not signed in.
+///
+/// # Errors
+/// `rate_limited`.
+pub(super) fn check_write(visitor: &Visitor) -> AliasResult<()> {
+    match visitor.member {
+        Some(_) => Ok(()),
+        None => Ok(visitor.record_writes().check(&(visitor.served.id, visitor.network))?),
+    }
+}
+
+/// Whether the workspace of the app can store more.
+///
+/// # Errors
+/// `storage_full`.
+pub(super) fn check_storage(visitor: &Visitor) -> AliasResult<()> {
+    let room = visitor.runs().quota().room(visitor.served.workspace);
+    room.map_err(|full| ApiError::new(ErrorCode::AppStorageFull).with_cause(full).into())
+}

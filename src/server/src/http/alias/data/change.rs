@@ -1,0 +1,129 @@
+//! `PUT`, `PATCH` and `DELETE` of a record: each for a version that the request names.
+
+use std::sync::Arc;
+
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use engine::records::merge_patch;
+use serde_json::Value;
+use store::{Changes, LockedCollection, RecordRefusal, RecordWrite, StoredRecord};
+use uuid::Uuid;
+use wire::{CollectionVerb, DataRecord, ErrorCode};
+
+use super::super::error::{AliasError, AliasResult};
+use super::super::visitor::Visitor;
+use super::access::{Access, check_storage, check_write, id, no_query};
+use super::body::{MERGE_PATCH, check_schema, form, json, members, read, read_json, version};
+use super::precondition::Precondition;
+use super::{answer, record, refused};
+use crate::http::error::ApiError;
+
+/// `PUT /__service/data/{collection}/{id}`: replaces the data.
+pub(super) async fn put(
+    visitor: Visitor,
+    request: HttpRequest,
+    payload: Payload,
+) -> AliasResult<HttpResponse> {
+    let access = Arc::new(Access::of(&visitor, &request, CollectionVerb::Update)?);
+    no_query(&request)?;
+    let body = read_json(&visitor, &request, payload).await?;
+    let mut members = members(&body, &["data", "version"])?;
+    let precondition = Precondition::of(&request, version(&members)?);
+    let data = Arc::new(members.remove("data").unwrap_or_default());
+    check_write(&visitor)?;
+    let text = form(&data)?;
+    check_schema(&access, &data).await?;
+    check_storage(&visitor)?;
+    let id = id(&request)?;
+    let changed = in_transaction(&visitor, async |changes: &mut Changes| {
+        let (locked, current) = found(changes, &access, id, &precondition).await?;
+        replace(changes, &locked, &current, &text).await
+    });
+    Ok(answer(HttpResponse::Ok(), &changed.await?))
+}
+
+/// `PATCH /__service/data/{collection}/{id}`: merges a patch into the data.
+pub(super) async fn patch(
+    visitor: Visitor,
+    request: HttpRequest,
+    payload: Payload,
+) -> AliasResult<HttpResponse> {
+    let access = Arc::new(Access::of(&visitor, &request, CollectionVerb::Update)?);
+    no_query(&request)?;
+    let body = read(&visitor, &request, payload, MERGE_PATCH).await?;
+    let patch = json(&body)?;
+    check_write(&visitor)?;
+    check_storage(&visitor)?;
+    let precondition = Precondition::of(&request, None);
+    let id = id(&request)?;
+    let changed = in_transaction(&visitor, async |changes: &mut Changes| {
+        let (locked, current) = found(changes, &access, id, &precondition).await?;
+        let before: Value = serde_json::from_str(&current.data).map_err(|error| internal(&error))?;
+        let data = Arc::new(merge_patch(before, &patch));
+        let text = form(&data)?;
+        check_schema(&access, &data).await?;
+        replace(changes, &locked, &current, &text).await
+    });
+    Ok(answer(HttpResponse::Ok(), &changed.await?))
+}
+
+/// `DELETE /__service/data/{collection}/{id}`: deletes the record and erases its data.
+pub(super) async fn delete(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
+    let access = Access::of(&visitor, &request, CollectionVerb::Delete)?;
+    no_query(&request)?;
+    check_write(&visitor)?;
+    let precondition = Precondition::of(&request, None);
+    let id = id(&request)?;
+    in_transaction(&visitor, async |changes: &mut Changes| {
+        let (locked, current) = found(changes, &access, id, &precondition).await?;
+        Ok(changes.delete_record(&locked, &current).await?)
+    })
+    .await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// The record, if it has the version that the request is for.
+async fn found(
+    changes: &mut Changes,
+    access: &Access,
+    id: Uuid,
+    precondition: &Precondition,
+) -> AliasResult<(LockedCollection, StoredRecord)> {
+    let locked = changes.lock_collection(access.scope).await?.map_err(refused)?;
+    let current = changes.record(&locked, id).await?.ok_or_else(|| refused(RecordRefusal::NotFound))?;
+    precondition.check(current.version)?;
+    Ok((locked, current))
+}
+
+async fn replace(
+    changes: &mut Changes,
+    locked: &LockedCollection,
+    current: &StoredRecord,
+    text: &str,
+) -> AliasResult<DataRecord> {
+    let write = RecordWrite { data: text, written_by: None };
+    let changed = changes.replace_record(locked, current, write).await?.map_err(refused)?;
+    record(&changed)
+}
+
+/// Makes a change, all of it or nothing.
+async fn in_transaction<T>(
+    visitor: &Visitor,
+    make: impl AsyncFnOnce(&mut Changes) -> AliasResult<T>,
+) -> AliasResult<T> {
+    let mut changes = visitor.store().begin().await?;
+    match make(&mut changes).await {
+        Ok(made) => {
+            changes.commit(None).await?;
+            Ok(made)
+        }
+        Err(error) => {
+            changes.roll_back().await;
+            Err(error)
+        }
+    }
+}
+
+fn internal(error: &serde_json::Error) -> AliasError {
+    ApiError::new(ErrorCode::AppInternal).with_cause(error).into()
+}

@@ -1,0 +1,140 @@
+//! `POST` of a record, once where the request has a key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::http::header::LOCATION;
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+use store::{Begun, Changes, RecordWrite, RequestKey, Reserved, StoredAnswer};
+use wire::{CollectionVerb, DataRecord, ErrorCode};
+
+use super::super::error::{AliasError, AliasResult};
+use super::super::runs::cookie;
+use super::super::visitor::Visitor;
+use super::access::{Access, check_storage, check_write, no_query};
+use super::body::{check_schema, form, members, read_json};
+use super::{answer, record, refused};
+use crate::http::error::ApiError;
+use crate::http::idempotency::{REPLAYED, key};
+
+/// How often, and for how long at most, a request waits for another one with its key.
+const PAUSE: Duration = Duration::from_millis(50);
+const PAUSES: u32 = 100;
+
+/// `POST /__service/data/{collection}`: creates a record.
+pub(super) async fn create(
+    visitor: Visitor,
+    request: HttpRequest,
+    payload: Payload,
+) -> AliasResult<HttpResponse> {
+    let access = Arc::new(Access::of(&visitor, &request, CollectionVerb::Create)?);
+    no_query(&request)?;
+    let key = key(&request).map_err(|_| AliasError::from(ErrorCode::AppIdempotencyKeyInvalid))?;
+    let body = read_json(&visitor, &request, payload).await?;
+    let mut members = members(&body, &["data"])?;
+    let data = Arc::new(members.remove("data").unwrap_or_default());
+    let key = key.map(|key| request_key(&visitor, &request, &access, key, &data));
+    if let Some(key) = &key {
+        match visitor.store().answered(key).await? {
+            Reserved::New => {}
+            Reserved::Same(known) => return replayed(&access, &known, &data),
+            Reserved::Different => return Err(ErrorCode::AppKeyReused.into()),
+        }
+    }
+    check_write(&visitor)?;
+    let text = form(&data)?;
+    check_schema(&access, &data).await?;
+    check_storage(&visitor)?;
+    let mut changes = match begun(&visitor, key).await? {
+        Begun::New(changes) => changes,
+        Begun::Answered(known) => return replayed(&access, &known, &data),
+        Begun::Reused => return Err(ErrorCode::AppKeyReused.into()),
+        Begun::InProgress => return Err(ErrorCode::AppUnavailable.into()),
+    };
+    let made = make(&visitor, &access, &mut changes, &text).await;
+    match made {
+        Ok(made) => {
+            changes.commit(Some(&noted(&made))).await?;
+            Ok(created(HttpResponse::Created(), &access, &made))
+        }
+        Err(error) => {
+            changes.roll_back().await;
+            Err(error)
+        }
+    }
+}
+
+async fn make(
+    visitor: &Visitor,
+    access: &Access,
+    changes: &mut Changes,
+    text: &str,
+) -> AliasResult<DataRecord> {
+    let id = visitor.new_id()?;
+    let locked = changes.lock_collection(access.scope).await?.map_err(refused)?;
+    let write = RecordWrite { data: text, written_by: None };
+    let made = changes.create_record(&locked, id, write).await?.map_err(refused)?;
+    record(&made)
+}
+
+/// Begins the change, after another request with the same key has ended.
+async fn begun(visitor: &Visitor, key: Option<RequestKey>) -> AliasResult<Begun> {
+    let Some(key) = key else { return Ok(Begun::New(Box::new(visitor.store().begin().await?))) };
+    for _ in 0..PAUSES {
+        match visitor.store().begin_request(key.clone()).await? {
+            Begun::InProgress => visitor.clock().sleep(PAUSE).await,
+            begun => return Ok(begun),
+        }
+    }
+    Ok(Begun::InProgress)
+}
+
+/// Keys of different collections and visitors never meet.
+fn request_key(
+    visitor: &Visitor,
+    request: &HttpRequest,
+    access: &Access,
+    key: String,
+    data: &Value,
+) -> RequestKey {
+    let cookie = cookie::read(visitor, request);
+    let who = match (&visitor.member, cookie) {
+        (Some(member), _) => format!("member:{}", member.user),
+        (None, Some(cookie)) => format!("visitor:{}", hex::encode(cookie)),
+        (None, None) => format!("network:{}", visitor.network),
+    };
+    let scope = format!("records|{}|{}|{who}", access.scope.app, access.scope.collection);
+    let asked = json!(["POST", access.scope.collection, data]);
+    // An integer beyond 2^53 has no canonical form, and counts as it is written.
+    let digest = match engine::digest(&asked) {
+        Ok(digest) => digest.to_vec(),
+        Err(_) => digest(&SHA256, asked.to_string().as_bytes()).as_ref().to_vec(),
+    };
+    RequestKey { scope, key, digest }
+}
+
+/// What a key stands for: the record, without its data, which the same request brings along.
+fn noted(made: &DataRecord) -> StoredAnswer {
+    let body = format!("{} {}", made.id, made.created_at);
+    StoredAnswer { status: 201, body, sealed: false }
+}
+
+/// The answer as it was given: a later change of the record, or its deletion, says nothing to this request.
+fn replayed(access: &Access, known: &StoredAnswer, data: &Value) -> AliasResult<HttpResponse> {
+    let corrupt = || ApiError::new(ErrorCode::AppInternal).with_cause("the answer of a key cannot be read");
+    let (id, at) = known.body.split_once(' ').ok_or_else(corrupt)?;
+    let data = data.as_object().cloned().unwrap_or_default();
+    let (id, created_at, updated_at) = (id.to_owned(), at.to_owned(), at.to_owned());
+    let made = DataRecord { id, version: 1, created_at, updated_at, data };
+    let mut head = HttpResponse::Created();
+    head.insert_header(REPLAYED);
+    Ok(created(head, access, &made))
+}
+
+fn created(mut head: HttpResponseBuilder, access: &Access, made: &DataRecord) -> HttpResponse {
+    head.insert_header((LOCATION, access.path(&made.id)));
+    answer(head, made)
+}
