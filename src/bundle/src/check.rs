@@ -67,7 +67,7 @@ impl<R: Read + Seek> Stages<'_, R> {
             findings.archive(Code::BundleTooLarge, detail);
             return Ok(Err(findings));
         }
-        let entries = archive::read(archive, &mut findings)?;
+        let entries = archive::read(archive, &deadline, &mut findings)?;
         if !findings.is_empty() {
             return Ok(Err(findings));
         }

@@ -11,8 +11,8 @@ use serde_json::Value;
 use wire::FieldError;
 
 use steps::{Count, STEP, Step, counted, within};
-use walk::check_references;
 pub use walk::{Bounds, patterns};
+use walk::{check_references, check_targets};
 
 /// Most problems of one value.
 const MAX_PROBLEMS: usize = 50;
@@ -62,6 +62,7 @@ impl Schema {
         if !schema.is_object() && !schema.is_boolean() {
             return Err("it must be an object".to_owned());
         }
+        check_targets(schema)?;
         check_references(schema)?;
         // Patterns of the linear kind.
         let patterns = match pattern_bytes {
@@ -306,6 +307,51 @@ mod tests {
         let old = json!({"$schema": "http://json-schema.org/draft-04/schema#", "items": {"id": "a"}});
         assert!(read(old).is_err());
         assert_eq!(read(json!({"x": {"id": "a"}, "properties": {"$id": {"type": "string"}}})), Ok(()));
+    }
+
+    #[test]
+    fn a_reference_leads_to_a_place_where_steps_are_counted() {
+        let hidden = json!({"allOf": vec![json!({"items": {"type": "string"}}); 50]});
+        for (place, reference) in [
+            (json!({"const": hidden}), "#/const"),
+            (json!({"enum": [1, hidden]}), "#/enum/1"),
+            (json!({"default": {"a": hidden}}), "#/default/a"),
+            (json!({"examples": [hidden]}), "#/%65xamples/0"),
+            (json!({"properties": {"allOf": hidden}}), "#/properties"),
+            (json!({"$id": "https://a.example/b", "const": hidden}), "https://a.example/b#/const"),
+            (
+                json!({"$defs": {"a": {"$id": "https://a.example/b", "const": hidden}}}),
+                "https://a.example/b#/const",
+            ),
+            (json!({"$defs": {"a": {"$id": "b", "const": hidden, "not": {"$ref": "#/const"}}}}), "#/$defs/a"),
+        ] {
+            let mut schema = place;
+            schema["items"] = json!({"$ref": reference});
+            let why = Schema::read(&schema).map(drop).unwrap_err();
+            assert!(why.ends_with("does not lead to a schema"), "{schema}: {why}");
+        }
+        for (place, reference) in [
+            (json!({"x": {"type": "string"}}), "#/x"),
+            (json!({"components": {"schemas": {"A": {"type": "string"}}}}), "#/components/schemas/A"),
+            (json!({"$defs": {"const": {"type": "string"}}}), "#/$defs/const"),
+            (json!({"$defs": {"a": {"$anchor": "a", "type": "string"}}}), "#a"),
+            (
+                json!({"$defs": {"a": {"$id": "https://a.example/b", "$defs": {"c": true}}}}),
+                "https://a.example/b#/$defs/c",
+            ),
+        ] {
+            let mut schema = place;
+            schema["items"] = json!({"$ref": reference});
+            assert!(Schema::read(&schema).is_ok(), "{schema}");
+        }
+        // Many of both are refused before they are looked up.
+        let many: Map<String, Value> = (0..400)
+            .map(|n| {
+                (n.to_string(), json!({"$id": format!("https://a.example/{n}"), "$ref": format!("#/x/{n}")}))
+            })
+            .collect();
+        let why = Schema::read(&json!({"$defs": many})).map(drop).unwrap_err();
+        assert_eq!(why, "it has too many '$id' and '$ref'");
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(crate) const VALUES: [&str; 6] =
 const BASES: [&str; 2] = ["$id", "$schema"];
 /// Most references that follow each other at the same value: checking one takes stack.
 const MAX_CHAIN: usize = 128;
+/// Most pointers times schemas with an `$id`.
+const MAX_LOOKUPS: usize = 100_000;
 
 /// Limits of a schema from a publisher.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +59,33 @@ impl Bounds {
         }
         Ok(())
     }
+}
+
+/// Checks that references by a pointer lead to places that [`each`] visits: steps are counted only there. A pointer is resolved
+/// from the root and from each schema with an `$id`, since the validator may take any of them as its base.
+pub(crate) fn check_targets(schema: &Value) -> Result<(), String> {
+    let (mut places, mut bases, mut pointers) = (BTreeSet::new(), vec![schema], BTreeSet::new());
+    each(schema, true, &mut |schema, is_root| {
+        places.insert(std::ptr::from_ref(schema));
+        let Some(members) = schema.as_object() else { return };
+        if !is_root && ["$id", "id"].iter().any(|keyword| members.get(*keyword).is_some_and(Value::is_string))
+        {
+            bases.push(schema);
+        }
+        let references = REFERENCES.iter().filter_map(|keyword| members.get(*keyword)?.as_str());
+        pointers.extend(references.filter_map(|reference| reference.split_once('#')));
+    });
+    if bases.len().saturating_mul(pointers.len()) > MAX_LOOKUPS {
+        return Err("it has too many '$id' and '$ref'".to_owned());
+    }
+    for (document, pointer) in pointers.iter().filter(|(_, pointer)| pointer.starts_with('/')) {
+        let Ok(decoded) = percent_decode_str(pointer).decode_utf8() else { continue };
+        let mut targets = bases.iter().filter_map(|base| base.pointer(&decoded));
+        if targets.any(|target| !places.contains(&std::ptr::from_ref(target))) {
+            return Err(format!("'{document}#{pointer}' does not lead to a schema"));
+        }
+    }
+    Ok(())
 }
 
 /// The number of patterns in a schema.

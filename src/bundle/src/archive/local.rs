@@ -6,6 +6,7 @@ use super::entry::{DESCRIPTOR, Entry, LOCAL};
 use super::extra::Extras;
 use super::fields::Fields;
 use crate::code::Code;
+use crate::deadline::Deadline;
 use crate::error::CheckError;
 use crate::finding::Findings;
 
@@ -20,11 +21,13 @@ pub(super) fn read(
     reader: &mut (impl Read + Seek),
     entries: &mut [Entry],
     end: u64,
+    deadline: &Deadline<'_>,
     findings: &mut Findings,
 ) -> Result<(), CheckError> {
     entries.sort_by_key(|entry| entry.offset);
     let mut free = 0;
     for entry in entries {
+        deadline.check()?;
         let offset = u64::from(entry.offset);
         if offset < free {
             findings.file(Code::ZipOverlap, &entry.name, "The entry begins inside the one before it.");

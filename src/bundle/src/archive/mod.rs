@@ -18,6 +18,7 @@ pub(crate) use end::{END, END_BYTES, ZIP64_LOCATOR, ZIP64_LOCATOR_BYTES};
 pub(crate) use entry::{CENTRAL, Entry, Method};
 
 use crate::code::Code;
+use crate::deadline::Deadline;
 use crate::error::CheckError;
 use crate::finding::Findings;
 use fields::Fields;
@@ -25,6 +26,7 @@ use fields::Fields;
 /// Reads the structure; the entries are in the order of the archive. They may be read only if the structure has no findings.
 pub(crate) fn read(
     reader: &mut (impl Read + Seek),
+    deadline: &Deadline<'_>,
     findings: &mut Findings,
 ) -> Result<Vec<Entry>, CheckError> {
     let length = reader.seek(SeekFrom::End(0))?;
@@ -51,31 +53,37 @@ pub(crate) fn read(
     if locator.is_some_and(|rest| rest.starts_with(&ZIP64_LOCATOR)) {
         findings.archive(Code::ZipMalformed, "The directory ends with a ZIP64 record.");
     }
-    let mut entries = entries(&bytes, directory.entries, findings);
+    let mut entries = entries(&bytes, directory.entries, deadline, findings)?;
     drop(bytes);
     if findings.is_empty() {
-        local::read(reader, &mut entries, directory.offset, findings)?;
+        local::read(reader, &mut entries, directory.offset, deadline, findings)?;
     }
     Ok(entries)
 }
 
 /// Reads a directory that has exactly `count` entries and nothing else.
-fn entries(bytes: &[u8], count: u16, findings: &mut Findings) -> Vec<Entry> {
+fn entries(
+    bytes: &[u8],
+    count: u16,
+    deadline: &Deadline<'_>,
+    findings: &mut Findings,
+) -> Result<Vec<Entry>, CheckError> {
     let mut fields = Fields(bytes);
     let mut entries = Vec::new();
     for _ in 0..count {
+        deadline.check()?;
         match Entry::read(&mut fields) {
             Some(Ok(entry)) => entries.push(entry),
             Some(Err(wrong)) => findings.file(wrong.code, &wrong.name, wrong.detail),
             None => {
                 let detail = "The directory has fewer entries than the end record says, or a damaged one.";
                 findings.archive(Code::ZipMalformed, detail);
-                return entries;
+                return Ok(entries);
             }
         }
     }
     if !fields.is_empty() {
         findings.archive(Code::ZipMalformed, "The directory has more than its entries.");
     }
-    entries
+    Ok(entries)
 }
