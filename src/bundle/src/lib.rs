@@ -14,6 +14,7 @@ pub mod declared;
 mod documents;
 mod error;
 mod finding;
+mod hints;
 mod kinds;
 mod limits;
 mod manifest;

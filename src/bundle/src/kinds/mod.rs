@@ -8,6 +8,7 @@ mod trailer;
 pub use media_types::{OTHER, media_type};
 
 use crate::code::Code;
+use crate::hints;
 use trailer::Tail;
 
 /// First bytes of a file that are inspected: up to the descriptor of an ISO image.
@@ -30,11 +31,15 @@ impl Inspector {
     /// Why the file is refused.
     pub(crate) fn end(self, path: &str) -> Option<(Code, String)> {
         let extension = extension(path);
+        let archive = |what: String| {
+            let change = hints::compressed(&extension).map(|change| format!(" {change}")).unwrap_or_default();
+            Some((Code::NestedArchive, format!("{what}{change}")))
+        };
         if let Some(kind) = archives::by_content(&self.head).or_else(|| self.tail.archive()) {
-            return Some((Code::NestedArchive, format!("The file is or contains an archive ({kind}).")));
+            return archive(format!("The file is or contains an archive ({kind})."));
         }
         if archives::EXTENSIONS.contains(&extension.as_str()) {
-            return Some((Code::NestedArchive, format!("`.{extension}` is the extension of archives.")));
+            return archive(format!("`.{extension}` is the extension of archives."));
         }
         if let Some(kind) = executables::by_content(&self.head) {
             return Some((Code::Executable, format!("The file is a program ({kind}).")));

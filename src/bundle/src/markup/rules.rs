@@ -3,6 +3,7 @@
 use super::report::{Report, quoted};
 use super::urls::{self, Url};
 use crate::code::Code;
+use crate::hints;
 
 /// An element with its attributes; names are in lower case, prefixes belong to them.
 pub(super) struct Tag<'a> {
@@ -65,7 +66,9 @@ fn attributes(tag: &Tag<'_>, report: &mut Report<'_>) {
     for (name, value) in &tag.attributes {
         let local = name.rsplit(':').next().unwrap_or_default();
         if name.starts_with("on") {
-            let detail = format!("The attribute {} of {element} contains a script.", quoted(name));
+            let change =
+                hints::handler(tag.name, name).map(|change| format!(" {change}")).unwrap_or_default();
+            let detail = format!("The attribute {} of {element} contains a script.{change}", quoted(name));
             report.find(Code::InlineEventHandler, detail);
         }
         let runs = match name.as_str() {

@@ -11,6 +11,7 @@ use super::report::{Report, quoted};
 use super::rules::Tag;
 use super::urls::{self, Url};
 use crate::code::Code;
+use crate::hints;
 
 /// Most inline scripts in the policy of a document.
 const MAX_HASHES: usize = 100;
@@ -122,7 +123,8 @@ pub(super) fn judge(scripts: Vec<Script>, report: &mut Report<'_>) -> Vec<String
     for script in scripts {
         let mut find = |code, detail: String| report.find_at(script.line, code, detail);
         if let Kind::Unsupported(kind) = &script.kind {
-            find(Code::UnsupportedScriptType, format!("The type {} is not supported.", quoted(kind)));
+            let change = hints::script_type(kind).map(|change| format!(" {change}")).unwrap_or_default();
+            find(Code::UnsupportedScriptType, format!("The type {} is not supported.{change}", quoted(kind)));
             continue;
         }
         if let Some(source) = &script.source {

@@ -11,6 +11,7 @@ use crate::code::Code;
 use crate::deadline::Deadline;
 use crate::error::CheckError;
 use crate::finding::{Findings, printable};
+use crate::hints;
 use crate::limits::Limits;
 
 const INDEX: &str = "index.html";
@@ -126,6 +127,16 @@ fn hint(files: &[&str]) -> String {
             let top = printable(top.as_bytes());
             format!("All files are in the folder `{top}`; archive its content instead.")
         }
-        None => format!("The bundle needs the file `{INDEX}`."),
+        None => inner_index(files).map_or_else(
+            || format!("The bundle needs the file `{INDEX}`."),
+            |folder| hints::inner_index(&folder),
+        ),
     }
+}
+
+/// The folder of the index that is nearest to the root.
+fn inner_index(files: &[&str]) -> Option<String> {
+    let folders = files.iter().filter_map(|file| file.strip_suffix(INDEX)?.strip_suffix('/'));
+    let nearest = folders.min_by_key(|folder| folder.matches('/').count())?;
+    Some(printable(nearest.as_bytes()))
 }

@@ -3,6 +3,7 @@
 use unicode_normalization::is_nfc;
 
 use crate::code::Code;
+use crate::hints;
 use crate::limits::{PATH_BYTES, SEGMENT_BYTES};
 use crate::unicode::{is_hidden, is_noncharacter, short_key};
 
@@ -110,7 +111,8 @@ pub(super) fn other_rules(path: &str, is_folder: bool, mut note: impl FnMut(Code
     if RESERVED_FOLDERS.contains(&folded.as_str()) {
         note(Code::ReservedPath, format!("The service serves `/{folded}/` itself."));
     } else if RESERVED_FILES.contains(&folded.as_str()) {
-        let detail = format!("`{folded}` configures other hosts and would have no effect.");
+        let change = hints::other_host();
+        let detail = format!("`{folded}` configures other hosts and would have no effect: {change}.");
         note(Code::ReservedPath, detail);
     } else if folded == MANIFEST && (first != MANIFEST || !at_root || is_folder) {
         note(Code::ReservedPath, format!("The manifest is the file `{MANIFEST}`, in lower case."));
@@ -123,7 +125,7 @@ fn sensitive(segment: &str) -> Option<String> {
     let lower = segment.to_ascii_lowercase();
     let extension = lower.rsplit_once('.').map(|(_, extension)| extension).unwrap_or_default();
     if segment.starts_with('.') {
-        Some("Names that begin with a dot are hidden files of tools.".to_owned())
+        Some(hints::hidden(segment))
     } else if SECRET_FILES.contains(&lower.as_str()) || SECRET_EXTENSIONS.contains(&extension) {
         Some("The file has the name of a private key or certificate.".to_owned())
     } else {

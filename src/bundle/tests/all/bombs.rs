@@ -8,7 +8,7 @@ use std::time::Duration;
 use bundle::{CheckError, Code, Limits, Verdict};
 use chrono::DateTime;
 use flate2::{Compress, Compression, FlushCompress};
-use kernel::{Clock, ManualClock, SystemClock};
+use kernel::{ManualClock, SystemClock};
 
 use crate::build::{Item, Zip};
 
@@ -40,12 +40,8 @@ const MEASURING_PROCESS: &str = "CALLBOARD_TEST_MEASURES";
 
 /// Checks an archive in a file, in a process that does nothing else; the check is refused with `code` and takes less than
 /// `most` bytes of memory. `test` is the name of the test.
-fn costs(test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Vec<u8>) {
-    costs_by(&SystemClock::new(), test, most, code, bytes);
-}
-
 #[expect(clippy::print_stdout, reason = "`--no-capture` shows what a check takes")]
-fn costs_by(clock: &dyn Clock, test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Vec<u8>) {
+fn costs(test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Vec<u8>) {
     let Some(archive) = std::env::var_os(MEASURING_PROCESS) else {
         let mut archive = tempfile::NamedTempFile::new().unwrap();
         archive.write_all(&bytes()).unwrap();
@@ -60,7 +56,9 @@ fn costs_by(clock: &dyn Clock, test: &str, most: usize, code: Option<Code>, byte
     let mut file = File::open(archive).unwrap();
     reset_peak();
     let before = peak();
-    let verdict = bundle::check(&mut file, &Limits::HIGHEST, clock, bundle::TIME).unwrap();
+    // Time does not pass: a slow machine changes nothing about memory, and the whole bundle is read.
+    let clock = ManualClock::new(DateTime::UNIX_EPOCH);
+    let verdict = bundle::check(&mut file, &Limits::HIGHEST, &clock, bundle::TIME).unwrap();
     let memory = peak() - before;
     let found = match verdict {
         Verdict::Accepted(_) => None,
@@ -146,10 +144,9 @@ fn names_of_very_many_folders_take_little_memory() {
     costs(test, SERVICE_MEMORY_LIMIT, Some(Code::PathTooDeep), || many().bytes());
 }
 
-/// Checks a page of 5 MiB that repeats a part. Time does not pass, so that the whole page is read.
+/// Checks a page of 5 MiB that repeats a part.
 fn page_costs(test: &str, most: usize, part: &str) {
-    let clock = ManualClock::new(DateTime::UNIX_EPOCH);
-    costs_by(&clock, test, most, None, || {
+    costs(test, most, None, || {
         let page = format!("<!doctype html>{}", part.repeat((5 * MIB - 15) / part.len()));
         Zip::default().file("index.html", page).bytes()
     });
@@ -180,24 +177,39 @@ fn a_page_of_text_takes_little_memory() {
     page_costs(test, 48 * MIB, &format!("<noscript><p>{}</noscript>", "a".repeat(80)));
 }
 
+/// A reader in which time passes.
+struct Slow(Cursor<Vec<u8>>, ManualClock);
+
+impl std::io::Read for Slow {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.1.advance(Duration::from_secs(1));
+        self.0.read(buffer)
+    }
+}
+
+impl std::io::Seek for Slow {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn reading_the_structure_ends_at_the_deadline() {
+    let clock = ManualClock::new(DateTime::UNIX_EPOCH);
+    // The last entry is wrong, so that no stage follows.
+    let zip = (0..20).fold(Zip::app(), |zip, number| zip.file(number.to_string(), "x"));
+    let zip = zip.item(Item::stored(b"z", b"x").local(|header| header.time += 1));
+    let check = |seconds: u64| {
+        let mut slow = Slow(Cursor::new(zip.bytes()), clock.clone());
+        bundle::check(&mut slow, &Limits::DEFAULT, &clock, Duration::from_secs(seconds))
+    };
+    assert!(matches!(check(1_000), Ok(Verdict::Refused(_))));
+    let late = check(20);
+    assert!(matches!(late, Err(CheckError::Overdue)), "{late:?}");
+}
+
 #[test]
 fn a_check_ends_at_its_deadline() {
-    /// A reader in which time passes.
-    struct Slow(Cursor<Vec<u8>>, ManualClock);
-
-    impl std::io::Read for Slow {
-        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-            self.1.advance(Duration::from_secs(1));
-            self.0.read(buffer)
-        }
-    }
-
-    impl std::io::Seek for Slow {
-        fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
-            self.0.seek(to)
-        }
-    }
-
     let clock = ManualClock::new(DateTime::UNIX_EPOCH);
     let zip = (0..20).fold(Zip::app(), |zip, number| zip.file(number.to_string(), "x"));
     let mut slow = Slow(Cursor::new(zip.bytes()), clock.clone());

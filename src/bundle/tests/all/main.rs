@@ -5,6 +5,8 @@ mod archives;
 mod bombs;
 mod boundaries;
 mod build;
+mod build_tools;
+mod declared;
 mod document_limits;
 mod documentation;
 mod documents;

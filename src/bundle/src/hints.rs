@@ -1,0 +1,56 @@
+//! What to change in a build tool so that it does not write what a bundle cannot contain.
+
+/// Where build tools take files from without a change.
+const STATIC_FILES: &str = "the folder of static files (`public`, or `static` in SvelteKit)";
+
+/// What to do about a hidden file or folder with this name.
+pub(crate) fn hidden(name: &str) -> String {
+    let what = "Names that begin with a dot are hidden files of tools.";
+    match name {
+        ".vite" => format!(
+            "{what} Vite: set `build.manifest` and `build.ssrManifest` to `false`, or to a name such as \
+             `manifest.json`."
+        ),
+        ".nojekyll" => format!("{what} `.nojekyll` is for GitHub Pages: remove it from {STATIC_FILES}."),
+        _ => format!("{what} Remove it from {STATIC_FILES}."),
+    }
+}
+
+/// What to do about a file that configures another host.
+pub(crate) fn other_host() -> String {
+    format!("remove it from {STATIC_FILES}")
+}
+
+/// What to do about a file that a build tool has compressed.
+pub(crate) fn compressed(extension: &str) -> Option<&'static str> {
+    (extension == "gz").then_some(
+        "The service compresses files itself. SvelteKit: set `precompress: false` in `adapter-static`; other tools: \
+         remove the plugin that compresses files.",
+    )
+}
+
+/// What to do about an event handler.
+pub(crate) fn handler(element: &str, attribute: &str) -> Option<&'static str> {
+    (element == "link" && attribute == "onload").then_some(
+        "Angular: set `optimization.styles.inlineCritical` to `false`, or update to a version that writes none.",
+    )
+}
+
+/// What to do about an unknown type of a script.
+pub(crate) fn script_type(kind: &str) -> Option<&'static str> {
+    match kind {
+        "speculationrules" => Some("The policy blocks fetching pages ahead: remove the script."),
+        "text/partytown" => Some("Scripts in workers do not run: remove Partytown."),
+        _ => None,
+    }
+}
+
+/// What to do about an index in a folder.
+pub(crate) fn inner_index(folder: &str) -> String {
+    let angular = if folder.rsplit('/').next() == Some("browser") {
+        " Angular writes the app to `dist/NAME/browser`."
+    } else {
+        ""
+    };
+    format!("`{folder}/index.html` is in a folder; archive the content of `{folder}` instead.{angular}")
+}
