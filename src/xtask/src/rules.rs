@@ -86,6 +86,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "unicode",
             "code",
             "limits",
+            "hints",
             "error",
             "finding",
             "deadline",

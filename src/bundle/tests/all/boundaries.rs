@@ -120,6 +120,32 @@ fn the_length_of_a_path_and_of_its_names_have_limits() {
 }
 
 #[test]
+fn the_directory_has_a_limit() {
+    let of = |bytes: usize| {
+        // Each entry fills the directory with an extra field; the last one with what is missing.
+        let directory = |zip: &Zip| -> usize {
+            zip.items.iter().map(|item| 46 + item.central.name.len() + item.central.extra.len()).sum()
+        };
+        let padded = |name: String, length: usize| {
+            let padding = crate::build::extra(0x4242, &vec![0; length]);
+            Item::stored(name.as_bytes(), b"x").central(|header| header.extra = padding)
+        };
+        let mut zip = Zip::app();
+        for number in 0..128 {
+            zip = zip.item(padded(format!("{number:03}"), 65_000));
+        }
+        let missing = bytes - directory(&zip) - 46 - 3 - 4;
+        zip.item(padded("end".to_owned(), missing)).bytes()
+    };
+    let limit = 8 * 1024 * 1024;
+    let codes = [limit - 1, limit, limit + 1].map(|bytes| match check(&of(bytes), &Limits::DEFAULT) {
+        Verdict::Accepted(_) => None,
+        Verdict::Refused(findings) => Some(findings[0].code),
+    });
+    assert_eq!(codes, [None, None, Some(Code::DirectoryTooLarge)]);
+}
+
+#[test]
 fn a_limit_that_is_reached_first_hides_damage_after_it() {
     let damaged = Item::deflated(b"b.bin", b"x").both(|header| header.crc ^= 1);
     let large = Item::deflated(b"a.bin", &[b'x'; 1001]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bundle::{Code, MAX_FINDINGS};
 
 use crate::build::refused;
-use crate::{boundaries, kinds, manifest, markup, names, structure};
+use crate::{ambiguous, boundaries, kinds, manifest, markup, names, structure};
 
 /// A bundle that is refused.
 pub(crate) struct Row {
@@ -34,10 +34,18 @@ pub(crate) fn all_are_refused(rows: &[Row]) {
 }
 
 fn rows() -> Vec<Row> {
-    [structure::rows(), names::rows(), kinds::rows(), boundaries::rows(), markup::rows(), manifest::rows()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        ambiguous::rows(),
+        structure::rows(),
+        names::rows(),
+        kinds::rows(),
+        boundaries::rows(),
+        markup::rows(),
+        manifest::rows(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[test]

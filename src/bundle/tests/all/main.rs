@@ -1,6 +1,7 @@
 //! Bundles that the tests build themselves, field by field, and bundles of common writers.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod ambiguous;
 mod archives;
 mod bombs;
 mod boundaries;

@@ -1,0 +1,149 @@
+//! Archives that readers of different kinds read differently: those that stream, those that begin at the end, and those that
+//! believe one of two fields.
+
+use bundle::Code;
+
+use crate::build::{Item, Zip, extra};
+use crate::hostile::{Row, all_are_refused, row};
+
+const TEXT: &[u8] = b"p{color:red}p{color:red}p{color:red}";
+
+fn second(change: impl FnOnce(Item) -> Item) -> Vec<u8> {
+    Zip::app().item(change(Item::deflated(b"a.css", TEXT))).bytes()
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    [streams(), directories(), fields(), names()].into_iter().flatten().collect()
+}
+
+/// A reader that streams finds another entry than the directory lists.
+fn streams() -> Vec<Row> {
+    let hidden = Zip::default().item(Item::stored(b"hidden.html", b"<p onclick=x>")).bytes();
+    let entry = &hidden[..30 + 11 + 13];
+    let bytes = [
+        ("a hidden entry before the first", Zip::app().with(|zip| zip.items[0].gap = entry.to_vec()).bytes()),
+        (
+            "a hidden entry after the last",
+            Zip::app().with(|zip| zip.before_directory = entry.to_vec()).bytes(),
+        ),
+        (
+            "a hidden entry after a descriptor",
+            second(|item| {
+                let mut item = item.streamed();
+                item.descriptor.extend(entry);
+                item
+            }),
+        ),
+        (
+            "two descriptors",
+            second(|item| {
+                let mut item = item.streamed();
+                item.descriptor = item.descriptor.repeat(2);
+                item
+            }),
+        ),
+        (
+            "an entry that is listed and replaced in the stream",
+            Zip::app()
+                .item(Item::deflated(b"a.css", TEXT))
+                .item(Item::deflated(b"a.css", b"other"))
+                .with(|zip| zip.items[2].listed = false)
+                .bytes(),
+        ),
+    ];
+    bytes.into_iter().map(|(what, bytes)| row(format!("stream: {what}"), Code::ZipMalformed, bytes)).collect()
+}
+
+/// Two directories, or two ends.
+fn directories() -> Vec<Row> {
+    let (one, other) = (Zip::app().bytes(), Zip::app().file("a.css", TEXT).bytes());
+    let directory = |bytes: &[u8]| {
+        let at = bytes.windows(4).position(|window| window == b"PK\x01\x02").unwrap();
+        bytes[at..bytes.len() - 22].to_vec()
+    };
+    let first = directory(&one);
+    let bytes = [
+        ("before the entries", Zip::app().with(|zip| zip.prefix = first.clone()).bytes()),
+        ("before the directory", Zip::app().with(|zip| zip.before_directory = first.clone()).bytes()),
+        ("after the directory", Zip::app().with(|zip| zip.after_directory = first.clone()).bytes()),
+        (
+            "both counted, one entry",
+            Zip::app()
+                .with(|zip| {
+                    zip.after_directory = first.clone();
+                    zip.end.size = Some(u32::try_from(first.len() * 2).unwrap());
+                })
+                .bytes(),
+        ),
+        ("an end record of another archive before", [&other[other.len() - 22..], &one].concat()),
+        ("an end record of another archive after", [&one, &other[other.len() - 22..]].concat()),
+        (
+            "an end record in a comment that its length covers",
+            Zip::app().with(|zip| zip.end.comment = other[other.len() - 22..].to_vec()).bytes(),
+        ),
+        ("a whole archive in a comment", Zip::app().with(|zip| zip.end.comment = other.clone()).bytes()),
+    ];
+    bytes
+        .into_iter()
+        .map(|(what, bytes)| row(format!("directory: {what}"), Code::ZipMalformed, bytes))
+        .collect()
+}
+
+/// One field says one thing, and the same field elsewhere another.
+fn fields() -> Vec<Row> {
+    let zip64 = extra(1, &[36, 0, 0, 0, 0, 0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 0]);
+    let bytes = [
+        ("encrypted only in the local header", second(|item| item.local(|header| header.flags = 1))),
+        ("UTF-8 only in the local header", second(|item| item.local(|header| header.flags = 1 << 11))),
+        ("UTF-8 only in the directory", second(|item| item.central(|header| header.flags = 1 << 11))),
+        ("stored only in the directory", {
+            second(|item| {
+                item.central(|header| {
+                    header.method = 0;
+                    header.size = header.packed;
+                })
+            })
+        }),
+        ("a size of nothing in the directory", second(|item| item.central(|header| header.size = 0))),
+        ("another checksum in the directory", second(|item| item.central(|header| header.crc ^= 1))),
+        ("sizes of ZIP64 only in the local header", {
+            second(|item| {
+                item.local(|header| {
+                    (header.packed, header.size) = (u32::MAX, u32::MAX);
+                    header.extra = zip64.clone();
+                })
+            })
+        }),
+        ("sizes of ZIP64 beside true ones", second(|item| item.both(|header| header.extra = zip64.clone()))),
+        (
+            "a descriptor that only the local header announces",
+            second(|item| item.local(|header| header.flags = 8)),
+        ),
+        ("the end of the archive as an offset", {
+            second(|item| item.central(|header| header.offset = Some(u32::MAX - 40)))
+        }),
+    ];
+    bytes.into_iter().map(|(what, bytes)| row(format!("field: {what}"), Code::ZipMalformed, bytes)).collect()
+}
+
+/// One entry with two names.
+fn names() -> Vec<Row> {
+    let unicode = |name: &[u8]| extra(0x7075, &[&[1, 0, 0, 0, 0][..], name].concat());
+    let mut rows = Vec::new();
+    for (what, name) in
+        [("index.html", &b"index.html"[..]), ("nothing", b""), ("a longer name", b"a.css.html")]
+    {
+        let bytes = second(|item| item.both(|header| header.extra = unicode(name)));
+        rows.push(row(format!("name: a Unicode name with {what}"), Code::UnsafePath, bytes));
+    }
+    for (what, local) in [("a folder", &b"a/.css"[..]), ("a NUL", b"a.cs\0"), ("nothing", b"")] {
+        let bytes = second(|item| item.local(|header| header.name = local.to_vec()));
+        rows.push(row(format!("name: a local name with {what}"), Code::ZipMalformed, bytes));
+    }
+    rows
+}
+
+#[test]
+fn archives_that_readers_read_differently_are_refused() {
+    all_are_refused(&rows());
+}
