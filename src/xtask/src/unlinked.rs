@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Folders whose files are crates of their own.
-const ROOTS: [&str; 4] = ["tests", "benches", "examples", "bin"];
+const ROOTS: [&str; 5] = ["tests", "benches", "examples", "bin", "fuzz_targets"];
 
 /// The source files that were read, by their paths.
 #[derive(Default)]

@@ -11,6 +11,7 @@ mod records;
 mod releases;
 mod rollbacks;
 pub(crate) mod runs;
+mod scripts;
 mod uploads;
 
 use std::fmt::Write as _;

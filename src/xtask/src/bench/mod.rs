@@ -57,6 +57,11 @@ pub(crate) enum Bench {
         /// Starts for each measurement.
         #[arg(long, default_value_t = 2_000)]
         runs: usize,
+    /// Checks of the largest bundles: their times, and how much memory they take.
+    Bundles {
+        /// Checks of each bundle.
+        #[arg(long, default_value_t = 100)]
+        checks: usize,
     },
     /// Chat turns of 20 pieces at concurrency 1, 8 and 64, beside a bare handler that stores two items.
     Chat {
@@ -144,6 +149,12 @@ pub(crate) enum Bench {
 pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
     let (program, sizes) = match bench {
         Bench::AppRuns { runs } => ("measure-app-runs", vec![runs.to_string()]),
+        Bench::Bundles { checks } => {
+            // Needs no service.
+            let arguments =
+                ["run", "--release", "--locked", "-p", "bundle", "--example", "measure-bundles", "--"];
+            return run::run(run::cargo(root, &arguments).arg(checks.to_string()));
+        }
         Bench::Chat { turns } => ("measure-chat", vec![turns.to_string()]),
         Bench::Engine { runs } => ("measure-engine", vec![runs.to_string()]),
         Bench::Fairness { turns, runs } => ("measure-fairness", vec![turns.to_string(), runs.to_string()]),

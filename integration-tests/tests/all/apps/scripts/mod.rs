@@ -1,0 +1,92 @@
+//! Inline scripts in a real browser: what the check of bundles allows runs, and nothing else does.
+
+mod pages;
+mod vectors;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use integration_tests::Browser;
+use serde_json::{Value, json};
+
+use pages::Pages;
+
+/// A page with this in its body, after the probe.
+fn page(body: &[u8]) -> Vec<u8> {
+    [b"<!doctype html>\n<script src=/probe.js></script>\n<body>", body].concat()
+}
+
+/// Opens a page; returns what ran and what the policy blocked.
+async fn open(browser: &Browser, url: &str) -> (Value, Value) {
+    browser.goto(url).await;
+    browser.until("window.finished").await;
+    (browser.js("return ran").await, browser.js("return blocked").await)
+}
+
+#[tokio::test]
+async fn scripts_that_the_check_accepts_run_in_a_browser() {
+    let running = vectors::running();
+    let mut files: Vec<(String, Vec<u8>)> = vec![("module.js".to_owned(), b"ran.push(1)".to_vec())];
+    files
+        .extend(running.iter().enumerate().map(|(number, (_, body))| (format!("{number}.html"), page(body))));
+    // The one that is before everything else in its page.
+    let marked = [b"\xef\xbb\xbf".as_slice(), &page(b"<script>ran.push(1)</script>")].concat();
+    files.push(("marked.html".to_owned(), marked));
+    let address = Pages::of_bundle(&files).serve().await;
+    let browser = Browser::start().await;
+    for (path, _) in files.iter().filter(|(path, _)| path.ends_with(".html")) {
+        let (ran, blocked) = open(&browser, &format!("http://{address}/{path}")).await;
+        let what = path.split('.').next().and_then(|number| running.get(number.parse::<usize>().ok()?));
+        let what = what.map_or("a page with a BOM", |(what, _)| *what);
+        assert_eq!((ran.as_array().unwrap().len(), blocked), (1, json!([])), "{what}: {ran}");
+    }
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn data_and_scripts_that_the_check_refuses_do_not_run_in_a_browser() {
+    let accepted: Vec<(String, Vec<u8>)> = vectors::RESTING
+        .iter()
+        .enumerate()
+        .map(|(number, (_, body))| (format!("{number}.html"), page(body.as_bytes())))
+        .collect();
+    let mut pages = Pages::of_bundle(&accepted);
+    let digest = ring::digest::digest(&ring::digest::SHA256, b"ran.push(1)");
+    for (number, (_, body)) in vectors::UNSUPPORTED.iter().enumerate() {
+        pages.add_refused(&format!("u{number}.html"), page(body.as_bytes()), &[STANDARD.encode(digest)]);
+    }
+    let address = pages.serve().await;
+    let browser = Browser::start().await;
+    let resting = vectors::RESTING.iter().enumerate().map(|(number, (what, _))| (format!("{number}"), *what));
+    let refused =
+        vectors::UNSUPPORTED.iter().enumerate().map(|(number, (what, _))| (format!("u{number}"), *what));
+    for (path, what) in resting.chain(refused) {
+        let result = open(&browser, &format!("http://{address}/{path}.html")).await;
+        assert_eq!(result, (json!([]), json!([])), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn hostile_markup_has_no_effect_under_a_policy() {
+    let mut pages = Pages::of_bundle(&[]);
+    for (number, body) in vectors::HOSTILE.iter().enumerate() {
+        // The first one is accepted with its hash; here its policy does not have it.
+        let body = if number == 0 { format!("{body}<p onclick=0>") } else { (*body).to_owned() };
+        pages.add_refused(&format!("{number}.html"), page(body.as_bytes()), &[]);
+    }
+    let address = pages.serve().await;
+    let browser = Browser::start().await;
+    for (number, body) in vectors::HOSTILE.iter().enumerate() {
+        let url = format!("http://{address}/{number}.html");
+        let (ran, _) = open(&browser, &url).await;
+        assert_eq!(ran, json!([]), "{body}");
+        let click = "const found = document.querySelector('#click'); if (found) found.dispatchEvent(new MouseEvent('click', \
+            {bubbles: true, cancelable: true})); requestAnimationFrame(() => setTimeout(() => { window.clicked = true; }));";
+        browser.js(click).await;
+        browser.until("window.clicked || !location.href.endsWith('.html')").await;
+        let ran = browser.js("return window.ran ?? []").await;
+        assert_eq!(ran, json!([]), "after a click: {body}");
+        let place = browser.js("return location.href").await;
+        let host = format!("http://{address}/");
+        assert!(place.as_str().unwrap().starts_with(&host), "{place}: {body}");
+    }
+}

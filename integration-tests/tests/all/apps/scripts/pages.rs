@@ -1,0 +1,101 @@
+//! Serves the pages of a bundle with the policies that the check of bundles computes.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bundle::{Document, Limits, TIME, Verdict, media_type, policy};
+use kernel::SystemClock;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::apps::archive;
+
+/// In the head of each page: what ran, what the policy blocked, and when that is known.
+const PROBE: &str = "window.ran = []; window.blocked = []; window.finished = false;
+addEventListener('securitypolicyviolation', (event) => blocked.push(event.effectiveDirective + ' ' + event.blockedURI));
+addEventListener('load', () => {
+  for (const one of document.querySelectorAll('template.clone')) document.body.append(one.content.cloneNode(true));
+  requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(() => { window.finished = true; })));
+});";
+
+/// A page that is served.
+struct Page {
+    content_type: &'static str,
+    policy: String,
+    content: Vec<u8>,
+}
+
+/// Pages by their paths.
+#[derive(Default)]
+pub(super) struct Pages(BTreeMap<String, Page>);
+
+impl Pages {
+    /// Adds the files of a bundle, which is accepted, and the probe.
+    pub(super) fn of_bundle(files: &[(String, Vec<u8>)]) -> Self {
+        let mut all: Vec<(&str, &[u8])> =
+            files.iter().map(|(path, content)| (path.as_str(), content.as_slice())).collect();
+        all.push(("index.html", b"<!doctype html>"));
+        all.push(("probe.js", PROBE.as_bytes()));
+        let mut bytes = Cursor::new(archive(&all));
+        let verdict = bundle::check(&mut bytes, &Limits::DEFAULT, &SystemClock::new(), TIME).unwrap();
+        let Verdict::Accepted(bundle) = verdict else { panic!("{verdict:?}") };
+        let mut pages = Self::default();
+        for file in bundle.files {
+            let (_, content) = all.iter().find(|(path, _)| *path == file.path).unwrap();
+            let policy = file.policy.unwrap_or_else(|| bundle::FILE_POLICY.to_owned());
+            pages.0.insert(
+                format!("/{}", file.path),
+                Page { content_type: file.media_type, policy, content: content.to_vec() },
+            );
+        }
+        pages
+    }
+
+    /// Adds a page that the check refuses, with the policy of these inline scripts.
+    pub(super) fn add_refused(&mut self, path: &str, content: Vec<u8>, hashes: &[String]) {
+        let all = [("index.html", content.as_slice())];
+        let mut bytes = Cursor::new(archive(&all));
+        let verdict = bundle::check(&mut bytes, &Limits::DEFAULT, &SystemClock::new(), TIME).unwrap();
+        assert!(matches!(verdict, Verdict::Refused(_)), "{path}: {}", String::from_utf8_lossy(&content));
+        let policy = policy(&Document { hashes, frame_ancestors: &[], wasm: false });
+        self.0.insert(format!("/{path}"), Page { content_type: media_type(path), policy, content });
+    }
+
+    /// Listens.
+    pub(super) async fn serve(self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let pages = Arc::new(self);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let pages = Arc::clone(&pages);
+                tokio::spawn(async move { pages.answer(stream).await });
+            }
+        });
+        address
+    }
+
+    async fn answer(&self, mut stream: TcpStream) -> Option<()> {
+        let (mut head, mut buffer) = (String::new(), vec![0; 8_192]);
+        while !head.contains("\r\n\r\n") {
+            let count = stream.read(&mut buffer).await.ok().filter(|count| *count > 0)?;
+            head.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        let path = head.split(' ').nth(1)?;
+        let answer = match self.0.get(path) {
+            Some(Page { content_type, policy, content }) => {
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ncontent-security-policy: {policy}\r\n\
+                     x-content-type-options: nosniff\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                    content.len()
+                );
+                [head.as_bytes(), content].concat()
+            }
+            None => b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".to_vec(),
+        };
+        stream.write_all(&answer).await.ok()?;
+        stream.shutdown().await.ok()
+    }
+}
