@@ -80,7 +80,7 @@ fn the_compose_file_is_valid_and_names_every_secret_that_it_needs() {
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| line.strip_suffix('='))
         .collect();
-    let given: String = names.iter().map(|name| format!("{name}=of-{name}\n")).collect();
+    let given = names.iter().map(|name| format!("{name}=of-{name}\n")).collect::<Vec<_>>().concat();
     let valid = config(&given);
     let (told, resolved) = (String::from_utf8_lossy(&valid.stderr), String::from_utf8_lossy(&valid.stdout));
     assert!(valid.status.success(), "{told}");
@@ -88,8 +88,8 @@ fn the_compose_file_is_valid_and_names_every_secret_that_it_needs() {
         assert!(resolved.contains(&format!("of-{name}")), "{name} is not used: {resolved}");
     }
     for name in names.iter().take(5) {
-        let without: String =
-            given.lines().filter(|line| !line.starts_with(name)).map(|l| format!("{l}\n")).collect();
+        let lines: Vec<&str> = given.lines().filter(|line| !line.starts_with(name)).collect();
+        let without = lines.join("\n");
         let refused = config(&without);
         let told = String::from_utf8_lossy(&refused.stderr);
         assert!(

@@ -29,7 +29,7 @@ pub(super) struct Front {
     /// The authority of its certificates, PEM.
     pub(super) authority: Vec<u8>,
     process: Child,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// Where the proxy gets what the shipped file leaves to its operator.
@@ -60,11 +60,11 @@ impl Front {
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let process = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn();
         let process = process.unwrap_or_else(|error| panic!("{engine:?}: {error}"));
-        let mut front = Self { http, https, authority: Vec::new(), process, _folder: folder };
-        let root = front._folder.path().join("data/caddy/pki/authorities/local/root.crt");
+        let mut front = Self { http, https, authority: Vec::new(), process, folder };
+        let root = front.folder.path().join("data/caddy/pki/authorities/local/root.crt");
         until("the proxy to listen", async || {
             let ended = front.process.try_wait().unwrap();
-            let log = || fs::read_to_string(front._folder.path().join("log")).unwrap_or_default();
+            let log = || fs::read_to_string(front.folder.path().join("log")).unwrap_or_default();
             assert!(ended.is_none(), "{engine:?}: {ended:?}: {}", log());
             // Caddy makes its authority and the certificate after it has begun to listen.
             let authority = match engine {
@@ -169,7 +169,7 @@ fn free_ports() -> [SocketAddr; 3] {
     listeners.map(|listener| listener.local_addr().unwrap())
 }
 
-/// A certificate for the names of the shipped files, as files for nginx and HAProxy; returns what clients trust.
+/// A certificate for the names of the shipped files, as files for the proxies that do not make their own; returns what clients trust.
 fn certificate(folder: &Path) -> Vec<u8> {
     let names = vec![HOST.to_owned(), format!("*.{APPS}")];
     let made = rcgen::generate_simple_self_signed(names).unwrap();

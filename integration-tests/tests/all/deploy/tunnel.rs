@@ -29,7 +29,7 @@ impl Tunnel {
                     near.set_nodelay(true).unwrap();
                     match connect(from, proxy, &connector, name).await {
                         Ok(mut far) => drop(copy_bidirectional(&mut near, &mut far).await),
-                        Err(error) => eprintln!("no TLS with the proxy: {error}"),
+                        Err(error) => panic!("no TLS with the proxy: {error}"),
                     }
                 });
             }
