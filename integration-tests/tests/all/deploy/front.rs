@@ -101,10 +101,10 @@ impl Site<'_> {
         fs::write(self.folder.join("site.conf"), site).unwrap();
         let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {folder}/{kind};"));
-        // As root, its processes would take a user who cannot read the folder.
+        // As root, its processes would take a user who cannot read the folder. One process, so that none outlives the test.
         let user = if folder_is_roots(self.folder) { "user root;" } else { "" };
         let main = format!(
-            "{user} daemon off; pid {folder}/pid; error_log stderr; events {{}}\n\
+            "{user} daemon off; master_process off; pid {folder}/pid; error_log stderr; events {{}}\n\
              http {{ access_log off; {} include {folder}/site.conf; }}\n",
             paths.join(" ")
         );
