@@ -5,6 +5,9 @@ use serde_json::json;
 
 use super::{JSON, Published, answers, frozen, runs};
 
+/// Of a request, by name.
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 #[tokio::test]
 async fn each_refusal_has_its_code() {
     let t = TestService::start().await;
@@ -86,7 +89,7 @@ async fn the_first_of_several_refusals_counts() {
     let origin = app.origin();
     let (origin, key) = (("origin", origin.as_str()), ("idempotency-key", "k"));
     let large = "x".repeat(65_537);
-    let all: [(&str, &[(&str, &str)], &str, &str); 8] = [
+    let all: [(&str, Headers<'_>, &str, &str); 8] = [
         ("other", &[], &large, "403 origin_mismatch"),
         ("other", &[origin], &large, "404 not_found"),
         ("mine", &[origin], &large, "401 login_required"),
