@@ -129,7 +129,7 @@ fn unknown_short_and_pending_variables_are_warned_about() {
         ("VITE_SERVICE_CHAT_DOMAIN_KEY", "x"),
         ("SERVICE_AUTH_JWT_SECRET", "1234567890123456789012345678901"),
         ("CHAT_TOKEN_SIGNING_KEY", "12345678901234567890123456789012"),
-        ("SERVICE_APPS_RUNS_PER_DAY", "10"),
+        ("SERVICE_NATS_URL", "nats://127.0.0.1:4222"),
         ("SERVICE_PORT", "1"),
     ]);
     let warnings = warnings(&given, &Config::load(&given).unwrap());
@@ -139,7 +139,7 @@ fn unknown_short_and_pending_variables_are_warned_about() {
             "SERVICE_CHAT_RATELIMIT_IP is not a known variable; the nearest one is SERVICE_CHAT_RATE_LIMIT_IP",
             "SERVICE_PROT is not a known variable; the nearest one is SERVICE_PORT",
             "SERVICE_AUTH_JWT_SECRET is shorter than 32 bytes, so signatures made with it can be guessed",
-            "SERVICE_APPS_RUNS_PER_DAY has no effect yet: hosted apps come later",
+            "SERVICE_NATS_URL has no effect yet: one instance only for now",
         ]
     );
     let quiet = source(&[]);

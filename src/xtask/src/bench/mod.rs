@@ -57,6 +57,7 @@ pub(crate) enum Bench {
         /// Starts for each measurement.
         #[arg(long, default_value_t = 2_000)]
         runs: usize,
+    },
     /// Checks of the largest bundles: their times, and how much memory they take.
     Bundles {
         /// Checks of each bundle.

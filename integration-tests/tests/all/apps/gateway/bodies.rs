@@ -1,6 +1,6 @@
 //! Bodies of files, small and large, and clients that do not read.
 
-use integration_tests::{AnswerExt, TestService, within};
+use integration_tests::{TestService, within};
 
 use super::{ask, get, public_app, publish};
 

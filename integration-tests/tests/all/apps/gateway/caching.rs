@@ -1,6 +1,6 @@
 //! What clients and proxies may keep, and what they ask for again.
 
-use integration_tests::{AnswerExt, TestService};
+use integration_tests::TestService;
 
 use super::super::sha256;
 use super::{ask, code, get, public_app, publish};

@@ -1,6 +1,6 @@
 //! Compressed forms of files.
 
-use integration_tests::{AnswerExt, TestService, until};
+use integration_tests::{TestService, until};
 
 use super::{ask, get, public_app, publish};
 

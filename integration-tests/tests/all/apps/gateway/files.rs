@@ -1,6 +1,6 @@
 //! Which file a path names.
 
-use integration_tests::{AnswerExt, TestService};
+use integration_tests::TestService;
 
 use super::{NOT_FOUND, ask, code, get, host, public_app, publish};
 

@@ -1,6 +1,6 @@
 //! Apps for members: nothing of them without a session.
 
-use integration_tests::{AnswerExt, TestService, until};
+use integration_tests::{TestService, until};
 use serde_json::json;
 
 use super::super::sha256;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, TestService, until};
+use integration_tests::{TestService, until};
 
 use super::{NOT_FOUND, ask, deploy, get, public_app, publish, release};
 

@@ -41,7 +41,6 @@ pub(in crate::http) struct ServedRelease {
     pub(in crate::http) collections: BTreeMap<String, ServedCollection>,
     pub(in crate::http) spa: bool,
     pub(in crate::http) frame_ancestors: Vec<String>,
-    pub(in crate::http) wasm: bool,
     pub(in crate::http) created_at: DateTime<Utc>,
 }
 
@@ -49,7 +48,6 @@ pub(in crate::http) struct ServedRelease {
 #[derive(Debug)]
 pub(in crate::http) struct ServedBinding {
     pub(in crate::http) frozen: FrozenBinding,
-    pub(in crate::http) workflow: Uuid,
     pub(in crate::http) version: Uuid,
     pub(in crate::http) schema: Option<Schema>,
 }
@@ -147,9 +145,9 @@ fn read(stored: &StoredRelease) -> Result<ServedRelease, String> {
     let collections: BTreeMap<String, FrozenCollection> = parsed(&stored.collections)?;
     let schema = |schema: &Option<serde_json::Value>| schema.as_ref().map(Schema::read).transpose();
     let bindings = bindings.into_iter().map(|(name, frozen)| {
-        let (workflow, version) = (id(&frozen.workflow_id)?, id(&frozen.version_id)?);
+        let version = id(&frozen.version_id)?;
         let schema = schema(&frozen.input_schema)?;
-        Ok((name, ServedBinding { frozen, workflow, version, schema }))
+        Ok((name, ServedBinding { frozen, version, schema }))
     });
     let collections = collections.into_iter().map(|(name, frozen)| {
         let (id, schema) = (id(&frozen.id)?, schema(&frozen.schema)?);
@@ -162,7 +160,6 @@ fn read(stored: &StoredRelease) -> Result<ServedRelease, String> {
         collections: collections.collect::<Result<_, String>>()?,
         spa: stored.spa,
         frame_ancestors: parsed(&stored.frame_ancestors)?,
-        wasm: stored.wasm,
         created_at: stored.created_at,
     })
 }

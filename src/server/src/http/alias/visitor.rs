@@ -104,35 +104,6 @@ fn opens_page(request: &HttpRequest) -> bool {
     reads && navigates
 }
 
-/// A visitor who is signed in.
-pub(in crate::http) struct AppMember {
-    visitor: Visitor,
-    /// Who.
-    pub(in crate::http) member: Member,
-}
-
-impl Deref for AppMember {
-    type Target = Visitor;
-
-    fn deref(&self) -> &Visitor {
-        &self.visitor
-    }
-}
-
-impl FromRequest for AppMember {
-    type Error = AliasError;
-    type Future = Pin<Box<dyn Future<Output = AliasResult<Self>>>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let visitor = Visitor::from_request(request, payload);
-        Box::pin(async move {
-            let visitor = visitor.await?;
-            let member = visitor.member.clone().ok_or(ErrorCode::LoginRequired)?;
-            Ok(Self { visitor, member })
-        })
-    }
-}
-
 /// The app of the request's host. `now`: as it is now, else as it was at most a second ago.
 ///
 /// # Errors

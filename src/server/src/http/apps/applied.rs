@@ -116,7 +116,9 @@ impl Applied {
             }
         }
         let clock = &**caller.app().clock();
-        let found = preflight(caller.store(), app.workspace_id, &self.bindings, (path, clock)).await?;
+        let found =
+            preflight(caller.store(), app.workspace_id, (&self.bindings, &self.collections), (path, clock))
+                .await?;
         if !found.findings.is_empty() {
             return Ok(Err(found.findings));
         }

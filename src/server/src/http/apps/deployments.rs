@@ -43,7 +43,7 @@ pub(super) async fn show(
 ) -> ApiResult<Json<DeploymentRecord>> {
     let (name, id) = path.into_inner();
     let app = super::find(&caller, &name).await?;
-    let found = self::find(&caller, &app, &id).await?;
+    let found = find(&caller, &app, &id).await?;
     query::none(&request)?;
     let files = caller.store().deployment_files(found.listed.id).await?;
     let applied = Applied::of(&caller, &app, &found).await?;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use wire::{
-    AppBinding, AppCollection, BindingPermissions, CollectionPermissions, CollectionVerb, ErrorCode,
-    PermissionChange, Permissions,
+    AppBinding, AppCollection, BindingPermissions, CollectionPermissions, CollectionVerb, DataAccess,
+    ErrorCode, PermissionChange, Permissions,
 };
 
 use super::preflight::Preflight;
@@ -30,17 +30,11 @@ pub(super) fn of(
             limits: binding.limits,
             outbound: walked.outbound.iter().cloned().collect(),
             credentials: walked.credentials.iter().cloned().collect(),
-            data: Vec::new(),
+            data: walked.data.iter().map(used).collect(),
         };
         Some((name.clone(), permissions))
     };
     let collection = |(name, collection): (&String, &AppCollection)| {
-        let verbs = |verbs: &[CollectionVerb]| {
-            let mut verbs = verbs.to_vec();
-            verbs.sort_unstable_by_key(|verb| verb.as_str());
-            verbs.dedup();
-            verbs
-        };
         let permissions = CollectionPermissions {
             kind: collection.kind,
             anonymous: verbs(&collection.capabilities.anonymous),
@@ -54,6 +48,18 @@ pub(super) fn of(
         frame_ancestors: sorted(frame_ancestors),
         wasm,
     }
+}
+
+fn used((collection, found): (&String, &BTreeSet<CollectionVerb>)) -> DataAccess {
+    DataAccess { collection: collection.clone(), verbs: verbs(&found.iter().copied().collect::<Vec<_>>()) }
+}
+
+/// As in lists: sorted by name, each once.
+fn verbs(verbs: &[CollectionVerb]) -> Vec<CollectionVerb> {
+    let mut verbs = verbs.to_vec();
+    verbs.sort_unstable_by_key(|verb| verb.as_str());
+    verbs.dedup();
+    verbs
 }
 
 fn sorted(texts: impl IntoIterator<Item = String>) -> Vec<String> {

@@ -78,7 +78,7 @@ mod tests {
         match checked {
             Ok(()) => None,
             Err(AliasError::Api(error)) => Some(error.code().as_str()),
-            Err(AliasError::NoApp) => panic!("no app"),
+            Err(other) => panic!("{other}"),
         }
     }
 

@@ -1,13 +1,13 @@
 //! What the graph of a version says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use engine::{Effect, NodeEffect};
+use engine::{CollectionUse, Effect, NodeEffect};
 use serde_json::{Map, Value};
 use store::StoredVersion;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
-use wire::{ErrorCode, FrozenInclude, OutboundNode};
+use wire::{CollectionVerb, ErrorCode, FrozenInclude, OutboundNode};
 
 use crate::http::error::{ApiError, ApiResult};
 
@@ -22,6 +22,8 @@ pub(super) struct Facts {
     /// Nodes and the credentials that they name.
     pub(super) credentials: Vec<(String, String)>,
     pub(super) nodes: Vec<NodeEffect>,
+    /// What nodes and tools do with collections.
+    pub(super) collections: Vec<CollectionUse>,
 }
 
 impl Facts {
@@ -44,6 +46,7 @@ impl Facts {
                 problem,
                 credentials,
                 nodes: engine::effects(&graph),
+                collections: engine::collection_uses(&graph),
             }
         };
         spawn_blocking(read).await.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
@@ -59,10 +62,21 @@ impl Facts {
         }
     }
 
-    /// Adds the nodes and tools that act outside of the service: those of types that can, whatever their fields are.
+    /// Adds what is done with collections.
+    pub(super) fn data(&self, found: &mut BTreeMap<String, BTreeSet<CollectionVerb>>) {
+        for used in &self.collections {
+            if let Some(name) = &used.collection {
+                found.entry(name.clone()).or_default().insert(used.verb);
+            }
+        }
+    }
+
+    /// Adds the nodes and tools that act outside of the service: those of types that can, whatever their fields are. What is written to
+    /// collections stays inside.
     pub(super) fn outbound(&self, workflow: Uuid, version: i32, found: &mut BTreeSet<OutboundNode>) {
         let sends = |kind: &str| {
-            kind == "mcp" || engine::nodes::find(kind).is_ok_and(|kind| kind.effect == Effect::Outbound)
+            let acts = engine::nodes::find(kind).is_ok_and(|kind| kind.effect == Effect::Outbound);
+            kind == "mcp" || (acts && kind != "collection_put")
         };
         found.extend(self.nodes.iter().filter(|node| sends(&node.kind)).map(|node| {
             OutboundNode {
@@ -109,6 +123,7 @@ mod tests {
         let graph = json!({"nodes": [
             {"name": "say", "type": "template", "template": "x"},
             {"name": "get", "type": "http_request", "url": "https://example.org"},
+            {"name": "put", "type": "collection_put", "collection": "notes", "data": {}},
             {"name": "each", "type": "for_each", "items": [], "body": {"type": "email_send"}},
             {"name": "help", "type": "agent", "tools": [
                 {"type": "http", "name": "ask", "request": {"method": "GET"}},
@@ -122,6 +137,7 @@ mod tests {
             problem: None,
             credentials: Vec::new(),
             nodes: engine::effects(&graph),
+            collections: engine::collection_uses(&graph),
         };
         let mut found = BTreeSet::new();
         facts.outbound(Uuid::nil(), 1, &mut found);

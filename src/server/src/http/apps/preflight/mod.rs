@@ -14,7 +14,8 @@ use serde_json::{Map, Value};
 use store::{Store, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
 use wire::{
-    AppBinding, BundleFinding, ErrorCode, FrozenInclude, OutboundNode, PermissionWorkflow, shortened,
+    AppBinding, AppCollection, BundleFinding, CollectionVerb, ErrorCode, FrozenInclude, OutboundNode,
+    PermissionWorkflow, shortened,
 };
 
 use super::upload::busy;
@@ -57,6 +58,8 @@ pub(super) struct Walked {
     pub(super) outbound: BTreeSet<OutboundNode>,
     /// Credentials that any of them names.
     pub(super) credentials: BTreeSet<String>,
+    /// What any of them does with collections, by their names.
+    pub(super) data: BTreeMap<String, BTreeSet<CollectionVerb>>,
 }
 
 /// Checks bindings. `path`: where they are declared.
@@ -66,7 +69,7 @@ pub(super) struct Walked {
 pub(super) async fn preflight(
     store: &Store,
     workspace: Uuid,
-    bindings: &BTreeMap<String, AppBinding>,
+    (bindings, collections): (&BTreeMap<String, AppBinding>, &BTreeMap<String, AppCollection>),
     (path, clock): (&'static str, &dyn Clock),
 ) -> ApiResult<Preflight> {
     if bindings.is_empty() {
@@ -78,6 +81,7 @@ pub(super) async fn preflight(
         workspace,
         path,
         credentials,
+        collections,
         clock,
         end: clock.monotonic().saturating_add(TIME),
         known: HashMap::new(),
@@ -95,6 +99,8 @@ struct Walk<'a> {
     workspace: Uuid,
     path: &'static str,
     credentials: HashSet<String>,
+    /// Those of the release.
+    collections: &'a BTreeMap<String, AppCollection>,
     clock: &'a dyn Clock,
     /// When the time is over, in monotonic time.
     end: Duration,
@@ -209,6 +215,7 @@ impl Walk<'_> {
                 walked.includes.insert(facts.include(workflow.id, number));
                 walked.credentials.extend(credentials);
                 facts.outbound(workflow.id, number, &mut walked.outbound);
+                facts.data(&mut walked.data);
             }
             None => {
                 let mut walked = Walked {
@@ -221,8 +228,10 @@ impl Walk<'_> {
                     includes: BTreeSet::new(),
                     outbound: BTreeSet::new(),
                     credentials: credentials.collect(),
+                    data: BTreeMap::new(),
                 };
                 facts.outbound(workflow.id, number, &mut walked.outbound);
+                facts.data(&mut walked.data);
                 self.found.bindings.insert(binding.to_owned(), walked);
             }
         }
@@ -237,6 +246,21 @@ impl Walk<'_> {
             if !self.credentials.contains(credential) {
                 let (node, credential) = (shortened(node), shortened(credential));
                 self.note(format!("{place}, node '{node}': the workspace has no credential '{credential}'."));
+            }
+        }
+        for used in &facts.collections {
+            let node = shortened(&used.node);
+            match &used.collection {
+                None => self.note(format!(
+                    "{place}, node '{node}': 'collection' must name a collection, not a template."
+                )),
+                Some(name) if !self.collections.contains_key(name) => {
+                    self.note(format!(
+                        "{place}, node '{node}': the app has no collection '{}'.",
+                        shortened(name)
+                    ));
+                }
+                Some(_) => {}
             }
         }
         for node in facts.nodes.iter().filter(|node| FORBIDDEN.contains(&node.kind.as_str())) {
