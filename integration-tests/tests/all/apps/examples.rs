@@ -1,4 +1,4 @@
-//! The apps of `examples/apps`: checked, and deployed with their workflows.
+//! The apps of `examples/apps`: checked, deployed with their workflows, and published.
 
 use std::path::PathBuf;
 use std::process::Output;
@@ -49,27 +49,32 @@ async fn both_apps_pass_the_check_without_a_note() {
 }
 
 #[tokio::test]
-async fn both_apps_are_deployed_with_what_they_declare() {
+async fn both_apps_are_published_with_what_they_declare() {
     let t = TestService::start().await;
-    ask(&t).await;
-    for (app, bindings, collections) in
+    let workflow = ask(&t).await;
+    for (alias, bindings, collections) in
         [("ask", vec!["ask"], vec!["favourites"]), ("board", vec![], vec!["cards", "pins"])]
     {
-        printed(&t, &["app", "create", app, "--access", "public"]).await;
-        let path = example(app).join("app").display().to_string();
-        let deployed = printed(&t, &["app", "deploy", app, &path]).await;
-        let id = deployed["id"].as_str().unwrap();
-        let stored = t.get(&format!("/api/apps/{app}/deployments/{id}")).await.value();
-        let names = |member: &str| stored[member].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let app = t.app(alias).create().await;
+        let path = example(alias).join("app").display().to_string();
+        let deployed = printed(&t, &["app", "deploy", alias, &path]).await;
+        let release = app.publish(&t, deployed["id"].as_str().unwrap()).await;
+        let names = |member: &str| release[member].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!(
             (names("bindings"), names("collections")),
-            (
-                bindings.iter().map(|b| (*b).to_owned()).collect(),
-                collections.iter().map(|c| (*c).to_owned()).collect()
-            ),
-            "{app}"
+            (owned(&bindings), owned(&collections)),
+            "{alias}"
         );
+        if alias == "ask" {
+            let frozen = &release["bindings"]["ask"];
+            assert_eq!((&frozen["workflow_id"], &frozen["version"]), (&json!(workflow.id), &json!(1)));
+            assert_eq!(frozen["output_projection"], json!({"fields": ["answer", "topic"]}));
+        }
     }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod rollbacks;
 pub(crate) mod runs;
 mod scripts;
 mod uploads;
+mod whole;
 
 use std::fmt::Write as _;
 

@@ -39,7 +39,8 @@ fn the_text_is_grouped_aligned_and_narrow() {
         .map(|line| line.find(" environment ").or_else(|| line.find(" default ")).unwrap())
         .collect();
     assert_eq!(columns.len(), 1, "{text}");
-    for expected in ["Default: 8000.", "No effect yet: hosted apps come later.", "\nVault\n", "(not set)"] {
+    for expected in ["Default: 8000.", "No effect yet: one instance only for now.", "\nVault\n", "(not set)"]
+    {
         assert!(text.contains(expected), "{expected}:\n{text}");
     }
     assert_eq!(text.matches('§').count(), 200, "the long path is whole: {text}");

@@ -9,9 +9,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
+/// A record, and the digest of what has stored it.
+type Stored = (Value, [u8; 32]);
+
 /// Records, and what has stored each.
 #[derive(Clone, Default)]
-pub(crate) struct MemoryCollections(pub(crate) Arc<Mutex<Vec<(Value, [u8; 32])>>>);
+pub(crate) struct MemoryCollections(pub(crate) Arc<Mutex<Vec<Stored>>>);
 
 fn known(collection: &str) -> Result<(), NodeError> {
     match collection {

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::num::{NonZeroU16, NonZeroU32};
+use std::num::{NonZeroI64, NonZeroU16, NonZeroU32};
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
@@ -33,7 +33,7 @@ pub(crate) struct ApiError {
     status: Option<NonZeroU16>,
     retry_after: Option<NonZeroU32>,
     stream: Option<Box<Uuid>>,
-    current_version: Option<i64>,
+    current_version: Option<NonZeroI64>,
     cause: Option<String>,
 }
 
@@ -142,7 +142,7 @@ impl ApiError {
 
     /// The version that the record has.
     pub(crate) fn with_current_version(mut self, version: i64) -> Self {
-        self.current_version = Some(version);
+        self.current_version = NonZeroI64::new(version);
         self
     }
 
@@ -152,7 +152,7 @@ impl ApiError {
         body.detail.errors.clone_from(&self.errors);
         body.detail.findings = self.findings.to_vec();
         body.detail.stream_id = self.stream.as_ref().map(ToString::to_string);
-        body.detail.current_version = self.current_version;
+        body.detail.current_version = self.current_version.map(NonZeroI64::get);
         if let Some(message) = &self.message {
             body.detail.message.clone_from(message);
         }

@@ -150,7 +150,7 @@ async fn publish(address: &str, database: &Client) -> Result<()> {
         "limits": {"max_concurrent": 10_000, "per_visitor_per_minute": 1_000_000},
     }});
     let release = format!(
-        "INSERT INTO app_releases SELECT a.id, a.id, a.workspace_id, 1, a.id, NULL, 'revision', '{{}}', '{bindings}', '{{}}', false, \
+        "INSERT INTO app_releases SELECT a.id, a.id, a.workspace_id, 1, a.id, NULL, 'revision', '{{\"bindings\":{{}},\"collections\":{{}},\"frame_ancestors\":[],\"wasm\":false}}', '{bindings}', '{{}}', false, \
              '[]', false, NULL, now() FROM apps a WHERE a.id = '{app}'; \
          UPDATE apps SET active_release = id WHERE id = '{app}'"
     );

@@ -86,7 +86,7 @@ impl<'a> Site<'a> {
             "WITH made AS (INSERT INTO app_releases (id, app_id, workspace_id, number, deployment_id, permission_revision, permissions,
                      bindings, collections, spa, frame_ancestors, wasm, created_at)
                  SELECT gen_random_uuid(), id, workspace_id, (SELECT count(*) + 1 FROM app_releases r WHERE r.app_id = apps.id),
-                     gen_random_uuid(), '', '{{}}', '{{}}', '{frozen}', false, '[]', false, now()
+                     gen_random_uuid(), '', '{{\"bindings\":{{}},\"collections\":{{}},\"frame_ancestors\":[],\"wasm\":false}}', '{{}}', '{frozen}', false, '[]', false, now()
                  FROM apps WHERE alias = '{alias}' RETURNING id)
              UPDATE apps SET active_release = made.id FROM made WHERE alias = '{alias}'"
         );

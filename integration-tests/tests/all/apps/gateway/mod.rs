@@ -36,8 +36,8 @@ pub(crate) fn release(deployment: &str, at: &str) -> String {
     format!(
         "WITH d AS (SELECT * FROM app_deployments WHERE id = '{deployment}'),
          made AS (INSERT INTO app_releases SELECT gen_random_uuid(), d.app_id, d.workspace_id,
-             1 + coalesce((SELECT max(number) FROM app_releases r WHERE r.app_id = d.app_id), 0), d.id, NULL, 'none', '{{}}',
-             '{{}}', '{{}}', d.spa, d.frame_ancestors, d.wasm, NULL, {at} FROM d RETURNING id, app_id)
+             1 + coalesce((SELECT max(number) FROM app_releases r WHERE r.app_id = d.app_id), 0), d.id, NULL, 'none',
+             '{{\"bindings\":{{}},\"collections\":{{}},\"frame_ancestors\":[],\"wasm\":false}}', '{{}}', '{{}}', d.spa, d.frame_ancestors, d.wasm, NULL, {at} FROM d RETURNING id, app_id)
          UPDATE apps a SET active_release = made.id FROM made WHERE a.id = made.app_id"
     )
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::super::archive;
-use super::{host, release};
+use super::host;
 use crate::crash::folder;
 use crate::crash::service::Service;
 
@@ -87,13 +87,13 @@ async fn keep_reading(found: Arc<Found>, addresses: [String; 2], reader: u64) {
 }
 
 /// Deploys to either instance and makes the deployment the active release.
-async fn keep_publishing(found: Arc<Found>, addresses: [String; 2], database: Arc<TestDatabase>) {
+async fn keep_publishing(found: Arc<Found>, addresses: [String; 2]) {
     let mut number = found.published.load(Ordering::SeqCst) + 1;
     for address in addresses.iter().cycle() {
         if found.ends.load(Ordering::SeqCst) {
             return;
         }
-        if publish(&database, address, number).await.is_some() {
+        if publish(address, number).await.is_some() {
             found.published.store(number, Ordering::SeqCst);
             number += 1;
         }
@@ -101,25 +101,44 @@ async fn keep_publishing(found: Arc<Found>, addresses: [String; 2], database: Ar
     }
 }
 
-async fn publish(database: &TestDatabase, address: &str, number: u64) -> Option<()> {
+async fn post(
+    address: &str,
+    path: &str,
+    content_type: &str,
+    body: &[u8],
+) -> Option<(u16, serde_json::Value)> {
+    let head = format!(
+        "POST /api/apps/{APP}/{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: {content_type}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let (status, text) = send(address, head, body).await?;
+    assert!(status < 500, "{path}: {status} {text}");
+    Some((status, serde_json::from_str(&text).unwrap()))
+}
+
+/// Deploys and publishes over HTTP; a kill leaves none, or a release that its publisher does not know of.
+async fn publish(address: &str, number: u64) -> Option<()> {
+    const JSON: &str = "application/json";
     let (page, script) = (page(number), script(number));
     let bundle =
         archive(&[("index.html", page.as_bytes()), (&format!("app.{number}.js"), script.as_bytes())]);
-    let head = format!(
-        "POST /api/apps/{APP}/deployments HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/zip\r\n\
-         Content-Length: {}\r\n\r\n",
-        bundle.len()
-    );
-    let (status, body) = send(address, head, &bundle).await?;
-    assert_eq!(status, 201, "{body}");
-    let record: serde_json::Value = serde_json::from_str(&body).unwrap();
-    database.execute(&release(record["id"].as_str().unwrap(), "now()")).await.unwrap();
+    let (status, deployed) = post(address, "deployments", "application/zip", &bundle).await?;
+    assert_eq!(status, 201, "{deployed}");
+    let id = deployed["id"].as_str().unwrap();
+    let revision = &deployed["permissions"]["permission_revision"];
+    let body = serde_json::json!({"permission_revision": revision}).to_string();
+    let (status, answer) =
+        post(address, &format!("deployments/{id}/acknowledge"), JSON, body.as_bytes()).await?;
+    assert_eq!(status, 200, "{answer}");
+    let (status, answer) = post(address, &format!("deployments/{id}/publish"), JSON, b"{}").await?;
+    assert_eq!(status, 201, "{answer}");
     Some(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_while_releases_are_switched_show_no_reader_an_error_or_a_mixture() {
-    let database = Arc::new(TestDatabase::create().await);
+    let database = TestDatabase::create().await;
     let folder = folder("switches");
     let mut instances = ["one", "two"].map(|name| Service::new(&folder, Some(database.dsn())).named(name));
     let ready = async |address: &str| {
@@ -140,13 +159,12 @@ async fn kills_while_releases_are_switched_show_no_reader_an_error_or_a_mixture(
     );
     assert_eq!(send(&addresses[0], head, body.as_bytes()).await.unwrap().0, 201);
     let found = Arc::new(Found::default());
-    publish(&database, &addresses[0], 1).await.unwrap();
+    publish(&addresses[0], 1).await.unwrap();
     found.published.store(1, Ordering::SeqCst);
     let readers: Vec<_> = (0..READERS)
         .map(|reader| tokio::spawn(keep_reading(Arc::clone(&found), addresses.clone(), reader)))
         .collect();
-    let publishing =
-        tokio::spawn(keep_publishing(Arc::clone(&found), addresses.clone(), Arc::clone(&database)));
+    let publishing = tokio::spawn(keep_publishing(Arc::clone(&found), addresses.clone()));
     for kill in 0..KILLS {
         let (reads, releases) = (found.reads.load(Ordering::SeqCst), found.published.load(Ordering::SeqCst));
         until("more is read and published", async || {

@@ -11,7 +11,7 @@ use crate::crash::service::Service;
 const APP: &str = "
     WITH release AS (INSERT INTO app_releases (id, app_id, workspace_id, number, deployment_id, permission_revision, permissions,
             bindings, collections, spa, frame_ancestors, wasm, created_at)
-        SELECT gen_random_uuid(), gen_random_uuid(), id, 1, gen_random_uuid(), 'r', '{}', '{}', '{}', false, '[]', false, now()
+        SELECT gen_random_uuid(), gen_random_uuid(), id, 1, gen_random_uuid(), 'r', '{\"bindings\":{},\"collections\":{},\"frame_ancestors\":[],\"wasm\":false}', '{}', '{}', false, '[]', false, now()
         FROM workspaces WHERE slug = 'default' RETURNING id, app_id, workspace_id)
     INSERT INTO apps (id, workspace_id, alias, holds_alias, name, access, created_at, updated_at, active_release)
     SELECT app_id, workspace_id, 'notes', true, 'Notes', 'members', now(), now(), id FROM release";

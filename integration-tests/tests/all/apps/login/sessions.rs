@@ -172,7 +172,8 @@ async fn each_credential_opens_its_own_host_alone() {
     let browser = ada(&t, &mail).await;
     let central = browser.cookie(CENTRAL, SESSION).unwrap();
     let app = browser.cookie(NOTES, COOKIE).unwrap();
-    let token = browser.post("/api/auth/token", &json!({})).await.value()["access_token"].clone();
+    let token =
+        browser.post("/api/auth/token", &json!({"active": true})).await.value()["access_token"].clone();
     let service = t.root().token(&["workflows:read"], &["default"]).await;
     let session = json!({"workflow_id": workflow.id});
     let session = t.root().post("/api/chat/session", &session).await.value();

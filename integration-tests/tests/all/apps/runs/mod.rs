@@ -61,7 +61,7 @@ pub(crate) fn release(
     let id = uuid::Uuid::from_u128(id);
     let bindings = Value::Object(bindings.clone()).to_string().replace('\'', "''");
     format!(
-        "INSERT INTO app_releases SELECT '{id}', a.id, a.workspace_id, {number}, '{id}', NULL, 'revision', '{{}}', '{bindings}', \
+        "INSERT INTO app_releases SELECT '{id}', a.id, a.workspace_id, {number}, '{id}', NULL, 'revision', '{{\"bindings\":{{}},\"collections\":{{}},\"frame_ancestors\":[],\"wasm\":false}}', '{bindings}', \
              '{collections}', false, '[]', false, NULL, now() FROM apps a WHERE a.id = '{app}'; \
          UPDATE apps SET active_release = '{id}' WHERE id = '{app}'"
     )
