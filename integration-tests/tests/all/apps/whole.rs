@@ -31,8 +31,10 @@ fn manifest(version: u64, collections: &Value) -> Value {
 async fn a_bundle_becomes_an_app_that_runs_its_workflow_and_keeps_its_records() {
     let t = TestService::start().await;
     let put = json!({"name": "put", "type": "collection_put", "collection": "notes", "data": {"text": "{{ inputs.text }}"}});
-    let graph =
-        graphs::chain(&[put], Some(json!({"note": "{{ results.put.record.data.text }}", "secret": "inside"})));
+    let graph = graphs::chain(
+        &[put],
+        Some(json!({"note": "{{ results.put.record.data.text }}", "secret": "inside"})),
+    );
     let workflow = t.workflow().named("Guest book").graph(graph).create().await;
     let notes = json!({"notes": {"kind": "shared", "capabilities": {"anonymous": ["read"], "member": []}}});
 
