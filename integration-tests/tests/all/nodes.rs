@@ -36,10 +36,7 @@ async fn a_type_that_is_not_there_is_answered_with_the_near_one() {
     let t = TestService::start().await;
     for (name, message) in [
         ("replay", "Unknown node type 'replay'; did you mean 'reply'?"),
-        (
-            "collection_query",
-            "'collection_query' is part of the format, but this version does not execute it yet.",
-        ),
+        ("collection_querry", "Unknown node type 'collection_querry'; did you mean 'collection_query'?"),
     ] {
         let answer = t.get(&format!("/api/nodes/{name}")).await;
         assert_eq!(

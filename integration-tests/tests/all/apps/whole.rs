@@ -57,6 +57,8 @@ async fn a_bundle_becomes_an_app_that_runs_its_workflow_and_keeps_its_records() 
 
     let page = get(&t, "/").await;
     assert_eq!((page.status, page.text().as_str()), (200, "<p>One"));
+    let by_id = t.open("GET", "/", &[("host", &format!("{}.apps.localhost", app.id))], "").await;
+    assert_eq!(by_id.whole().await.status, 404, "an app has one host");
     let key = ("idempotency-key", "k");
     let started = send(&t, "POST", "/__service/workflows/sign/runs", &[key], &json!({"text": "Hej"})).await;
     assert_eq!(started.status, 202, "{}", started.text());

@@ -78,7 +78,7 @@ impl Aliases {
         Self { store, clock, copies: Mutex::default() }
     }
 
-    /// The app as it was at most a second ago; `None` if nothing is published under the alias.
+    /// The app as it was at most a second ago; `None` if nothing is published under the alias now.
     ///
     /// # Errors
     /// [`ApiError`] if there is no such copy and the database does not answer.
@@ -86,8 +86,10 @@ impl Aliases {
         let now = self.clock.monotonic();
         if let Some(copy) = self.copies.lock().get(alias)
             && now.saturating_sub(copy.read_at) < FRESH
+            // What is published now is found at once.
+            && let Some(app) = &copy.app
         {
-            return Ok(copy.app.clone());
+            return Ok(Some(Arc::clone(app)));
         }
         self.fresh(alias).await
     }
@@ -99,7 +101,8 @@ impl Aliases {
     pub(in crate::http) async fn fresh(&self, alias: &str) -> ApiResult<Option<Arc<ServedApp>>> {
         let read_at = self.clock.monotonic();
         let known = self.copies.lock().get(alias).and_then(|copy| copy.app.clone());
-        let app = match self.store.app(alias).await? {
+        // An id finds an app too, and is not its host.
+        let app = match self.store.app(alias).await?.filter(|app| app.alias == alias) {
             Some(app) => self.serve(app, known).await?.map(Arc::new),
             None => None,
         };
