@@ -11,7 +11,7 @@ use store::Encodings;
 const BEST: usize = 1 << 20;
 /// Brotli's quality, and that of larger contents.
 const QUALITY: (i32, i32) = (11, 9);
-/// Of a content, what its compressed form may have, in percent: less is not worth an entry in caches.
+/// Largest compressed form, in percent of the content: a smaller saving is not worth an entry in caches.
 const MAX_PERCENT: usize = 95;
 
 /// Compresses a content.
@@ -19,7 +19,8 @@ const MAX_PERCENT: usize = 95;
 /// # Errors
 /// None that is known: both formats are written to memory.
 pub(super) fn compress(bytes: &[u8]) -> io::Result<Encodings> {
-    let worth = |encoded: &Vec<u8>| encoded.len() <= bytes.len() / 100 * MAX_PERCENT;
+    let worth =
+        |encoded: &Vec<u8>| encoded.len().saturating_mul(100) <= bytes.len().saturating_mul(MAX_PERCENT);
     Ok(Encodings { br: Some(br(bytes)?).filter(worth), gzip: Some(gzip(bytes)?).filter(worth) })
 }
 
@@ -68,5 +69,28 @@ mod tests {
         };
         let noise: Vec<u8> = (0..4_096).map(|_| random()).collect();
         assert_eq!(compress(&noise).unwrap(), Encodings::default());
+    }
+
+    #[test]
+    fn a_saving_of_five_percent_is_enough() {
+        // Noise that is not compressed, then as much as makes 1,999 bytes with a saving between 5 % and 6 %.
+        let mut state = 7_u64;
+        let mut bytes: Vec<u8> = (0..1_999)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state.to_be_bytes()[0]
+            })
+            .collect();
+        let noise = gzip(&bytes).unwrap().len();
+        for zeros in 1..bytes.len() {
+            bytes[1_999 - zeros..].fill(0);
+            let length = gzip(&bytes).unwrap().len();
+            let saves = length * 100 <= 1_999 * 95;
+            assert_eq!(compress(&bytes).unwrap().gzip.is_some(), saves, "{length} of {noise}");
+            if length * 100 < 1_999 * 93 {
+                return;
+            }
+        }
+        panic!("nothing was saved");
     }
 }

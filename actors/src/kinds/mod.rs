@@ -16,7 +16,6 @@ use crate::run::actor::RunActors;
 use crate::run::kind::{Door, KindRow, Kinds};
 use crate::runtime::{ActorKind, Guardian};
 use action::ActionRuns;
-use app::AppRunKind;
 use training::{Pauses, TrainingRuns};
 use turn::thread::Threads;
 use turn::{Grace, Turns};
@@ -96,8 +95,8 @@ const COUNTER: KindRow = KindRow {
 /// The actors of each kind.
 pub(crate) struct Actors {
     pub(crate) threads: Threads,
-    pub(crate) workflow_runs: RunActors<WorkflowRuns>,
-    pub(crate) app_runs: RunActors<AppRunKind>,
+    pub(crate) workflow_runs: RunActors<WorkflowRuns<false>>,
+    pub(crate) app_runs: RunActors<WorkflowRuns<true>>,
     pub(crate) actions: RunActors<ActionRuns>,
     pub(crate) trainings: RunActors<TrainingRuns>,
     pub(crate) pauses: Pauses,
@@ -109,8 +108,8 @@ impl Actors {
     pub(crate) fn new(guardian: &Guardian, ports: &RunPorts, grace: Grace, training_runs: usize) -> Self {
         let (guardian, ports) = (|| guardian.clone(), || ports.clone());
         let threads = Threads::new(Turns { grace }, guardian(), ports());
-        let workflow_runs = RunActors::new(WorkflowRuns, guardian(), ports());
-        let app_runs = RunActors::new(AppRunKind, guardian(), ports());
+        let workflow_runs = RunActors::new(WorkflowRuns::<false>, guardian(), ports());
+        let app_runs = RunActors::new(WorkflowRuns::<true>, guardian(), ports());
         let actions = RunActors::new(ActionRuns, guardian(), ports());
         let training = TrainingRuns::new(training_runs);
         let pauses = training.pauses();

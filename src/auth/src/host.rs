@@ -67,6 +67,14 @@ impl RequestHost {
         }
     }
 
+    /// The one label of a name directly below a domain, which is in lower case.
+    #[must_use]
+    pub fn label_below(&self, domain: &str) -> Option<String> {
+        let Name::Domain(name) = &self.name else { return None };
+        let label = name.strip_suffix(domain)?.strip_suffix('.')?;
+        (!label.contains('.')).then(|| label.to_owned())
+    }
+
     /// Whether it is this domain or a name below it.
     #[must_use]
     pub fn is_within(&self, domain: &str) -> bool {

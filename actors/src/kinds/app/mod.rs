@@ -1,7 +1,5 @@
 //! Runs of workflows that pages of hosted apps start.
 
-mod kind;
-
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -10,9 +8,7 @@ use store::batch::AppRunRow;
 use store::{Admitted, AnonymousLimits, AppAdmission, MinuteLimit};
 use uuid::Uuid;
 
-pub(crate) use kind::AppRunKind;
-
-use crate::kinds::workflow::{NewRun, RunOptions, StartedRun, start_rows};
+use crate::kinds::workflow::{NewRun, RunOptions, StartedRun, WorkflowRuns, start_rows};
 use crate::plans::{LoadedVersion, PlanError};
 use crate::run::RunPorts;
 use crate::run::actor::RunActors;
@@ -75,7 +71,7 @@ pub enum AppStart {
 #[derive(Clone)]
 pub struct AppRuns {
     pub(crate) ports: RunPorts,
-    pub(crate) actors: RunActors<AppRunKind>,
+    pub(crate) actors: RunActors<WorkflowRuns<true>>,
     pub(crate) starts: Starts,
 }
 

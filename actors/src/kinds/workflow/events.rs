@@ -29,12 +29,12 @@ pub(crate) struct RunEvents {
 }
 
 impl RunEvents {
-    pub(in crate::kinds) fn new(run: Uuid, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(run: Uuid, clock: Arc<dyn Clock>) -> Self {
         Self { run: run.to_string(), clock, begun: HashSet::new(), events: Vec::new() }
     }
 
     /// An event behind everything that was told.
-    pub(in crate::kinds) fn event(&mut self, event: RunEvent) {
+    pub(super) fn event(&mut self, event: RunEvent) {
         self.events.push((event, timestamp(self.clock.now())));
     }
 }

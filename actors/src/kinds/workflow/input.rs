@@ -12,7 +12,7 @@ use crate::plans::LoadedVersion;
 use crate::run::{life, overlaid};
 
 /// What a run executes with. `ids`: of the run and of its workflow; `started_at`: when it first started.
-pub(in crate::kinds) fn run_input(
+pub(super) fn run_input(
     ids: (Uuid, Uuid),
     trigger: &str,
     inputs: Value,

@@ -14,19 +14,19 @@ use crate::kinds;
 use crate::plans::LoadedVersion;
 use crate::run::drive::{ended_with, succeeded};
 use crate::run::kind::{Kind, KindRow, Outcome, Run};
-use crate::run::{End, RunPorts, RunWriter, whole};
+use crate::run::{End, RunApp, RunPorts, RunWriter, whole};
 
-/// Runs of a workflow outside a chat.
-pub(crate) struct WorkflowRuns;
+/// Runs of a workflow outside a chat; those that pages of apps have started are supervised apart.
+pub(crate) struct WorkflowRuns<const OF_APPS: bool>;
 
-impl Kind for WorkflowRuns {
+impl<const OF_APPS: bool> Kind for WorkflowRuns<OF_APPS> {
     type Own = RunOptions;
     type Told = ();
     type Events = RunEvents;
     type Work = RunInput;
     type Opening = ();
 
-    const ROW: KindRow = kinds::WORKFLOW;
+    const ROW: KindRow = if OF_APPS { kinds::APP } else { kinds::WORKFLOW };
 
     fn own(&self, left: &LeftRun) -> Result<RunOptions, String> {
         Ok(RunOptions::stored(&left.run))
@@ -54,6 +54,10 @@ impl Kind for WorkflowRuns {
         let ids = (run.id, run.workflow);
         let input = run_input(ids, &run.trigger, run.inputs.clone(), &run.own, version, started_at);
         Ok(Some((input, ())))
+    }
+
+    fn app(&self, run: &Run<Self>) -> Option<RunApp> {
+        run.own.app
     }
 
     fn events(&self, run: &Run<Self>, (): (), ports: &RunPorts) -> RunEvents {
@@ -91,7 +95,7 @@ impl Kind for WorkflowRuns {
 }
 
 /// The first event of a life.
-pub(in crate::kinds) fn started_run<K: Kind>(run: &Run<K>, version: &LoadedVersion) -> RunEvent {
+fn started_run<K: Kind>(run: &Run<K>, version: &LoadedVersion) -> RunEvent {
     RunEvent::RunStarted {
         workflow_id: run.workflow.to_string(),
         version: version.number,
@@ -100,7 +104,7 @@ pub(in crate::kinds) fn started_run<K: Kind>(run: &Run<K>, version: &LoadedVersi
 }
 
 /// The end of a run, with its event.
-pub(in crate::kinds) fn ended_run(events: &mut RunEvents, outcome: Outcome) -> End {
+fn ended_run(events: &mut RunEvents, outcome: Outcome) -> End {
     let (end, event) = match outcome {
         Outcome::Succeeded(output) => (succeeded(&output), RunEvent::RunCompleted { output }),
         Outcome::Failed(error) => {

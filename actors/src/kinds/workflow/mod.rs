@@ -16,10 +16,7 @@ use uuid::Uuid;
 
 pub use crate::run::quota::{Quota, WorkspaceFull};
 pub use crate::run::start::{IdempotencyKey, RunStartError};
-pub(in crate::kinds) use events::RunEvents;
-pub(in crate::kinds) use input::run_input;
 pub(crate) use kind::WorkflowRuns;
-pub(in crate::kinds) use kind::{ended_run, started_run};
 pub use repeat::RepeatError;
 pub(in crate::kinds) use start::start_rows;
 pub use start::{NewRun, Origin, RunOptions};
@@ -50,7 +47,7 @@ pub struct StartedRun {
 #[derive(Clone)]
 pub struct Runs {
     pub(crate) ports: RunPorts,
-    pub(crate) actors: RunActors<WorkflowRuns>,
+    pub(crate) actors: RunActors<WorkflowRuns<false>>,
     pub(crate) kinds: Kinds,
     pub(crate) starts: Starts,
     pub(crate) cancel: Cancel,

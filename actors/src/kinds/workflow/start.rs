@@ -38,7 +38,7 @@ pub struct RunOptions {
 
 impl RunOptions {
     /// As a run's row has them.
-    pub(in crate::kinds) fn stored(run: &StoredRun) -> Self {
+    pub(super) fn stored(run: &StoredRun) -> Self {
         let options = run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
         options.unwrap_or_default()
     }

@@ -24,7 +24,7 @@ let asking;
 
 /** What a visitor can do about a failure. */
 function explain(error) {
-  if (!(error instanceof ServiceError)) return 'There is no connection. Please try again.';
+  if (!(error instanceof ServiceError)) return 'The service cannot be reached. Please try again.';
   if (error.code === 'rate_limited') {
     const wait = Math.ceil(error.retryAfter ?? 1);
     return wait > 3600

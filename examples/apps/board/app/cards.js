@@ -4,7 +4,7 @@ import { data } from '/__service/client.js';
 
 const CARDS = 'cards';
 const PINS = 'pins';
-/** Records of a page, and pages that are read at most: a board with more cards is no board. */
+/** Records of a page, and pages that are read at most: a larger board needs another view. */
 const PAGE = 100;
 const MOST_PAGES = 10;
 

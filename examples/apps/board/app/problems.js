@@ -19,6 +19,6 @@ export const isGone = (error) => error instanceof ServiceError && error.code ===
 
 /** The text for any failure. */
 export function explain(error) {
-  if (!(error instanceof ServiceError)) return 'There is no connection. Please try again.';
+  if (!(error instanceof ServiceError)) return 'The service cannot be reached. Please try again.';
   return TEXTS[error.code] ?? 'The service does not answer at the moment. Please try again.';
 }

@@ -162,14 +162,20 @@ async fn large_uploads_reach_the_service(setting: &Setting) {
     let headers = [("host", HOST), ("content-type", "application/zip"), ("authorization", bearer.as_str())];
     let raw = Raw::connect(tunnel.address).await;
     let answer = raw.request("POST", "/api/apps/notes/deployments", &headers, vec![0; LARGEST_BUNDLE]).await;
-    // It has received every byte, and found that they are no archive.
+    // It has received every byte, and found that they are not an archive.
     assert_eq!(answer.status, 422, "{:?}", setting.engine);
     assert!(answer.whole().await.text().contains("not_a_zip"));
 }
 
 async fn metrics_are_closed(setting: &Setting) {
-    let answer = setting.get("/metrics").await;
-    assert_eq!((answer.status, answer.header("x-request-id")), (404, None), "answered by the proxy");
+    for path in ["/metrics", "/%6detrics"] {
+        let answer = setting.get(path).await;
+        assert_eq!(
+            (answer.status, answer.header("x-request-id")),
+            (404, None),
+            "{path} is answered by the proxy"
+        );
+    }
 }
 
 async fn hosts_of_apps_reach_the_service(setting: &Setting) {

@@ -58,11 +58,12 @@ export declare function config(): Promise<Config>;
 export declare function start(binding: string, input: object, options?: { key?: string; signal?: AbortSignal }): Promise<Run>;
 export declare function run(handle: string, options?: { signal?: AbortSignal }): Promise<Run>;
 export declare function states(handle: string, options?: { signal?: AbortSignal }): AsyncIterable<State>;
+/** Starts a run, waits for its end and returns its output; undefined if visitors cannot read it. */
 export declare function call<Output = Record<string, unknown>>(
   binding: string,
   input: object,
   options?: { key?: string; signal?: AbortSignal; onState?: (state: State) => void },
-): Promise<Output>;
+): Promise<Output | undefined>;
 
 export declare const auth: {
   session(): Promise<Session>;

@@ -5,6 +5,8 @@ const BASE = new URL('.', import.meta.url);
 const ENDED = ['succeeded', 'failed', 'timed_out', 'cancelled'];
 /** How often a request is sent again after a network error. */
 const RETRIES = 5;
+/** A connection that lasted so long was a good one, in ms. */
+const LASTING = 5_000;
 /** Longest wait before a retry, in ms. */
 const LONGEST_WAIT = 10_000;
 
@@ -107,6 +109,7 @@ export async function* states(handle, {signal} = {}) {
   let last = null;
   for (let attempt = 0; ; ) {
     let seen = false;
+    const opened = Date.now();
     try {
       const headers = last ? {'Last-Event-ID': last} : {};
       const answer = await send('GET', `runs/${path(handle)}/events`, {headers, signal});
@@ -119,7 +122,8 @@ export async function* states(handle, {signal} = {}) {
       }
       throw new TypeError('The connection has ended.');
     } catch (error) {
-      attempt = seen ? 0 : attempt;
+      // A proxy may end long connections again and again.
+      if (seen || Date.now() - opened > LASTING) attempt = 0;
       await pause(error, attempt, signal);
       attempt += 1;
     }

@@ -61,12 +61,9 @@ async fn ask(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     }
 }
 
-/// The one label of a host below the domain of apps.
+/// The alias of a host without a port.
 fn alias(host: &str, domain: &str) -> Option<String> {
-    let host = RequestHost::parse(host).filter(|host| host.port().is_none())?;
-    let name = host.name();
-    let label = name.strip_suffix(domain)?.strip_suffix('.')?;
-    (!label.contains('.')).then(|| label.to_owned())
+    RequestHost::parse(host).filter(|host| host.port().is_none())?.label_below(domain)
 }
 
 /// Whether the caller is on this machine or a trusted proxy, and asks for itself.

@@ -1,7 +1,7 @@
 //! Admission of an app's run: its keys, and the limits of who starts it, in one transaction. Rows hold them, so all instances
 //! share them.
 //!
-//! The keys come first: of equal requests at the same time one is judged, and the others wait for the outcome. A refusal rolls them
+//! The keys come first: of equal requests at the same time one is judged, and the others wait for the outcome. A refusal takes them
 //! back. The commit does not wait for the disk: the run's start is a later commit, which does, and takes this one with it.
 
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
@@ -90,7 +90,6 @@ pub enum Admitted<T> {
 enum Stop {
     Known,
     Limited(TimeDelta),
-    Unfit,
     Failed(StoreError),
 }
 
@@ -149,7 +148,9 @@ impl Store {
                     count_minute(connection, wanted.app, limit, now).await?;
                 }
                 if !fits() {
-                    return Err(Stop::Unfit);
+                    // The count of the minute stays.
+                    forget_keys(connection, wanted).await?;
+                    return Ok(None);
                 }
                 let binding = of_binding(connection, wanted, now).await?;
                 if binding.unfinished >= i64::from(wanted.max_concurrent) {
@@ -159,26 +160,18 @@ impl Store {
                     count_client(connection, wanted, limits, now).await?;
                     count_app(connection, wanted.app, limits.app_day, now).await?;
                 }
-                Ok(binding.limited)
+                Ok(Some(binding.limited))
             })
             .await;
         match done {
-            Ok(limited) => Ok(Admitted::Reserved(Reserved::New, limited)),
+            Ok(Some(limited)) => Ok(Admitted::Reserved(Reserved::New, limited)),
+            Ok(None) => Ok(Admitted::Unfit),
             Err(Stop::Known) => {
                 let scope = wanted.scopes.first().map_or("", String::as_str);
                 let known = known(&mut connection, scope, wanted.key, wanted.digest, now).await?;
                 Ok(Admitted::Reserved(known, is_limited(&mut connection, wanted.workflow).await?))
             }
             Err(Stop::Limited(wait)) => Ok(Admitted::Limited(wait)),
-            Err(Stop::Unfit) => {
-                for limit in wanted.minutes {
-                    match count_minute(&mut connection, wanted.app, limit, now).await {
-                        Ok(()) | Err(Stop::Limited(_) | Stop::Known | Stop::Unfit) => {}
-                        Err(Stop::Failed(error)) => return Err(error),
-                    }
-                }
-                Ok(Admitted::Unfit)
-            }
             Err(Stop::Failed(error)) => Err(error),
         }
     }
@@ -188,11 +181,14 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn forget_old_app_limits(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
-        diesel::sql_query("DELETE FROM app_limits WHERE day < $1 AND used_until < $2")
-            .bind::<Date, _>(now.date_naive())
-            .bind::<Timestamptz, _>(now)
-            .execute(&mut *self.connection().await?)
-            .await?;
+        diesel::sql_query(
+            "DELETE FROM app_limits WHERE (app_id, client) IN (SELECT app_id, client FROM app_limits
+                 WHERE day < $1 AND used_until < $2 FOR UPDATE SKIP LOCKED)",
+        )
+        .bind::<Date, _>(now.date_naive())
+        .bind::<Timestamptz, _>(now)
+        .execute(&mut *self.connection().await?)
+        .await?;
         Ok(())
     }
 }
@@ -221,6 +217,19 @@ async fn reserved<T>(
     .load(connection)
     .await?;
     Ok(wanted.scopes.first().is_none_or(|first| new.iter().any(|new| new.scope == *first)))
+}
+
+/// Takes back keys that this transaction has reserved.
+async fn forget_keys<T>(
+    connection: &mut AsyncPgConnection,
+    wanted: &AppAdmission<'_, T>,
+) -> Result<(), Stop> {
+    diesel::sql_query("DELETE FROM idempotency_keys WHERE scope = ANY($1) AND key = $2")
+        .bind::<Array<Text>, _>(wanted.scopes)
+        .bind::<Text, _>(wanted.key)
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 /// Counts a start for a rate, and locks its row.
@@ -266,22 +275,23 @@ async fn count_minute(
     Err(Stop::Limited(free_at - now))
 }
 
-/// The unfinished runs of the binding, and whether runs of its workflow wait for their turn.
+/// The unfinished runs of the binding, of which no more are counted than it may have, and whether runs of its workflow wait for their turn.
 async fn of_binding<T>(
     connection: &mut AsyncPgConnection,
     wanted: &AppAdmission<'_, T>,
     now: DateTime<Utc>,
 ) -> Result<Binding, Stop> {
     let found = diesel::sql_query(
-        "SELECT (SELECT count(*) FROM runs r JOIN app_runs a ON a.run_id = r.id
-                 WHERE r.trigger = 'app' AND r.finished_at IS NULL AND r.id > $1 AND a.app_id = $2 AND a.binding = $3)
-                 AS unfinished,
+        "SELECT (SELECT count(*) FROM (SELECT FROM runs r JOIN app_runs a ON a.run_id = r.id
+                 WHERE r.trigger = 'app' AND r.finished_at IS NULL AND r.id > $1 AND a.app_id = $2 AND a.binding = $3
+                 LIMIT $5) AS q) AS unfinished,
              EXISTS (SELECT FROM workflows WHERE id = $4 AND max_concurrent_runs IS NOT NULL) AS limited",
     )
     .bind::<SqlUuid, _>(first_id_at(now - LONGEST_RUN))
     .bind::<SqlUuid, _>(wanted.app)
     .bind::<Text, _>(wanted.binding)
     .bind::<SqlUuid, _>(wanted.workflow)
+    .bind::<BigInt, _>(i64::from(wanted.max_concurrent))
     .get_result(connection)
     .await?;
     Ok(found)
@@ -294,8 +304,8 @@ async fn is_limited(connection: &mut AsyncPgConnection, workflow: Uuid) -> Resul
     Ok(found.flag)
 }
 
-/// Counts a start for the day and the unfinished runs of its client. The first statement locks the row; the second one sees what
-/// those before it have committed.
+/// Counts a start for the day and the unfinished runs of its client. The row is locked first, by the count of the minute unless there is
+/// none: the statement that judges begins afterwards, and sees what those before it have committed.
 async fn count_client<T>(
     connection: &mut AsyncPgConnection,
     wanted: &AppAdmission<'_, T>,
@@ -306,16 +316,18 @@ async fn count_client<T>(
         return Ok(());
     }
     let today = now.date_naive();
-    diesel::sql_query(
-        "INSERT INTO app_limits AS l (app_id, client, used_until, day, day_count, recent) VALUES ($1, $2, $3, $4, 0, '{}')
-         ON CONFLICT (app_id, client) DO UPDATE SET day = l.day",
-    )
-    .bind::<SqlUuid, _>(wanted.app)
-    .bind::<Text, _>(&limits.network)
-    .bind::<Timestamptz, _>(now)
-    .bind::<Date, _>(today)
-    .execute(connection)
-    .await?;
+    if !wanted.minutes.iter().any(|limit| limit.client == limits.network) {
+        diesel::sql_query(
+            "INSERT INTO app_limits AS l (app_id, client, used_until, day, day_count, recent) VALUES ($1, $2, $3, $4, 0, '{}')
+             ON CONFLICT (app_id, client) DO UPDATE SET day = l.day",
+        )
+        .bind::<SqlUuid, _>(wanted.app)
+        .bind::<Text, _>(&limits.network)
+        .bind::<Timestamptz, _>(now)
+        .bind::<Date, _>(today)
+        .execute(connection)
+        .await?;
+    }
     let of = |limit: Option<u32>| limit.map(i64::from);
     let young = first_id_at(now - STORED_WITHIN);
     let counted = diesel::sql_query(

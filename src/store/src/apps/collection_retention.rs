@@ -61,16 +61,6 @@ impl Store {
             .await
     }
 
-    /// Erases what a user has in the apps of a workspace. Returns whether there may be more.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database does not answer.
-    pub async fn erase_records_of_user(&self, workspace: Uuid, user: Uuid) -> Result<bool, StoreError> {
-        let collections =
-            format!("kind = 'user' AND record_count + tombstones > 0 AND workspace_id = '{workspace}'");
-        self.forget_records(&collections, &format!("owner = '{user}'")).await
-    }
-
     /// Deletes records that meet a condition from collections that meet one.
     async fn forget_records(&self, collections: &str, records: &str) -> Result<bool, StoreError> {
         let mut connection = self.connection().await?;

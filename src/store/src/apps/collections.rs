@@ -63,7 +63,7 @@ pub struct RecordWrite<'a> {
 pub enum RecordRefusal {
     /// The collection was deleted.
     Gone,
-    /// There is no such record, or it is deleted.
+    /// The record does not exist, or is deleted.
     NotFound,
     /// The collection has as many records or bytes as it can.
     Full,
@@ -305,7 +305,8 @@ impl Changes {
         }
         let sql = format!(
             "UPDATE app_records SET version = version + 1, data = $2, written_by = $3, updated_at = greatest(updated_at, $4)
-             WHERE id = $1 AND version = $5 AND data IS NOT NULL RETURNING {COLUMNS}"
+             WHERE id = $1 AND version = $5 AND data IS NOT NULL AND collection_id = $6 AND owner IS NOT DISTINCT FROM $7
+             RETURNING {COLUMNS}"
         );
         let changed: Option<StoredRecord> = diesel::sql_query(sql)
             .bind::<SqlUuid, _>(record.id)
@@ -313,6 +314,8 @@ impl Changes {
             .bind::<Nullable<Bytea>, _>(write.written_by)
             .bind::<Timestamptz, _>(self.store.now())
             .bind::<BigInt, _>(record.version)
+            .bind::<SqlUuid, _>(collection.scope.collection)
+            .bind::<Nullable<SqlUuid>, _>(collection.scope.owner)
             .get_result(&mut *self.connection)
             .await
             .optional()?;
@@ -330,13 +333,20 @@ impl Changes {
         collection: &LockedCollection,
         record: &StoredRecord,
     ) -> Result<(), StoreError> {
-        diesel::sql_query(
-            "UPDATE app_records SET version = version + 1, data = NULL, written_by = NULL, updated_at = $2 WHERE id = $1",
+        let deleted = diesel::sql_query(
+            "UPDATE app_records SET version = version + 1, data = NULL, written_by = NULL, updated_at = $2
+             WHERE id = $1 AND version = $3 AND data IS NOT NULL AND collection_id = $4 AND owner IS NOT DISTINCT FROM $5",
         )
         .bind::<SqlUuid, _>(record.id)
         .bind::<Timestamptz, _>(self.store.now())
+        .bind::<BigInt, _>(record.version)
+        .bind::<SqlUuid, _>(collection.scope.collection)
+        .bind::<Nullable<SqlUuid>, _>(collection.scope.owner)
         .execute(&mut *self.connection)
         .await?;
+        if deleted == 0 {
+            return Ok(());
+        }
         self.count(collection, (-1, -length(&record.data), 1)).await
     }
 

@@ -1,7 +1,7 @@
 //! Compressed forms of files. They are prepared for deployments that are published.
 
 use diesel::QueryableByName;
-use diesel::sql_types::{BigInt, Bytea, Nullable, Text, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use uuid::Uuid;
 
@@ -10,7 +10,7 @@ use crate::blobs::records::put;
 use crate::blobs::uses::{BlobUse, insert};
 use crate::{Store, StoreError};
 
-/// Which files `f` are compressed: texts whose headers are not as long as themselves.
+/// Which files `f` are compressed: texts of at least 1 KiB.
 pub(super) const ENCODABLE: &str =
     "f.size >= 1024 AND f.media_type ~ '^text/|[/+](json|xml|yaml|x-ndjson|rtf)(;|$)'";
 
@@ -64,19 +64,29 @@ impl Store {
     pub async fn files_to_encode(&self, deployment: Uuid) -> Result<Vec<UnencodedFile>, StoreError> {
         let mut connection = self.connection().await?;
         let sql = format!(
-            "WITH known AS (SELECT DISTINCT ON (f.digest) f.digest, e.br, e.br_size, e.gzip, e.gzip_size
-                 FROM app_files f JOIN app_files e ON e.digest = f.digest AND e.is_encoded
-                 WHERE f.deployment_id = $1 AND NOT f.is_encoded AND {ENCODABLE}),
+            "WITH kept AS MATERIALIZED (SELECT id, workspace_id FROM app_deployments WHERE id = $1 AND available FOR SHARE),
+             known AS MATERIALIZED (SELECT DISTINCT ON (f.digest) f.digest, e.br, e.br_size, e.gzip, e.gzip_size
+                 FROM kept d JOIN app_files f ON f.deployment_id = d.id
+                     JOIN app_files e ON e.digest = f.digest AND e.is_encoded
+                 WHERE NOT f.is_encoded AND {ENCODABLE}),
+             found AS MATERIALIZED (SELECT digest FROM blobs
+                 WHERE digest IN (SELECT br FROM known UNION SELECT gzip FROM known) ORDER BY digest FOR UPDATE),
+             -- Young again: a deletion that has chosen it leaves it.
+             young AS (UPDATE blobs b SET created_at = $3 FROM found WHERE b.digest = found.digest RETURNING b.digest),
+             whole AS MATERIALIZED (SELECT * FROM known k
+                 WHERE (k.br IS NULL OR k.br IN (SELECT digest FROM young))
+                     AND (k.gzip IS NULL OR k.gzip IN (SELECT digest FROM young))),
              used AS (INSERT INTO blob_uses (digest, kind, owner, workspace_id)
-                 SELECT b.digest, $2, d.id, d.workspace_id FROM app_deployments d, known k
+                 SELECT b.digest, $2, d.id, d.workspace_id FROM kept d, whole k
                      CROSS JOIN LATERAL (VALUES (k.br), (k.gzip)) b (digest)
-                 WHERE d.id = $1 AND b.digest IS NOT NULL ON CONFLICT DO NOTHING)
+                 WHERE b.digest IS NOT NULL ON CONFLICT DO NOTHING)
              UPDATE app_files f SET br = k.br, br_size = k.br_size, gzip = k.gzip, gzip_size = k.gzip_size,
-                 is_encoded = true FROM known k WHERE f.deployment_id = $1 AND f.digest = k.digest AND {ENCODABLE}"
+                 is_encoded = true FROM whole k WHERE f.deployment_id = $1 AND f.digest = k.digest AND {ENCODABLE}"
         );
         diesel::sql_query(sql)
             .bind::<SqlUuid, _>(deployment)
             .bind::<Text, _>(FILE_USE)
+            .bind::<Timestamptz, _>(self.now())
             .execute(&mut *connection)
             .await?;
         let sql = format!(

@@ -103,7 +103,7 @@ impl Store {
         Ok(files.into_iter().next())
     }
 
-    /// A file with this content of any kept deployment of an app, one of this name if there is one.
+    /// A file with this content of any kept deployment of an app that was published, one of this name if there is one.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -116,6 +116,7 @@ impl Store {
         let sql = format!(
             "SELECT {} FROM app_deployments d JOIN app_files f ON f.deployment_id = d.id AND f.digest = $2
              WHERE d.app_id = $1 AND d.available
+                 AND EXISTS (SELECT FROM app_releases r WHERE r.app_id = $1 AND r.deployment_id = d.id)
              ORDER BY f.path = $3 OR right(f.path, length($3) + 1) = '/' || $3 DESC, d.id DESC, f.path LIMIT 1",
             columns()
         );

@@ -142,3 +142,25 @@ async fn a_code_is_worth_nothing_without_the_sign_in_and_the_membership() {
         assert!(!t.is_open(b"cookie").await, "{at}: {end}");
     }
 }
+
+#[tokio::test]
+async fn whether_a_session_lives_does_not_depend_on_its_cookie_and_is_no_use_of_it() {
+    let t = Things::create().await;
+    t.issue(b"code").await;
+    t.redeem(&t.shown(b"code", b"cookie")).await;
+    let session = t.database.scalar("SELECT id FROM app_sessions").await.parse().unwrap();
+    let lives = async || t.store.app_session_lives(t.app, t.workspace, session).await.unwrap();
+    t.database
+        .execute("UPDATE app_sessions SET digest = 'next', used_at = used_at - interval '59 min'")
+        .await
+        .unwrap();
+    let used = t.database.scalar("SELECT used_at FROM app_sessions").await;
+    assert!(lives().await && !t.is_open(b"cookie").await);
+    assert_eq!(t.database.scalar("SELECT used_at FROM app_sessions").await, used);
+    assert!(!t.store.app_session_lives(Uuid::from_u128(9), t.workspace, session).await.unwrap());
+    t.database.execute("UPDATE app_sessions SET used_at = used_at - interval '2 min'").await.unwrap();
+    assert!(!lives().await, "an hour without a request");
+    t.database.execute("UPDATE app_sessions SET used_at = now()").await.unwrap();
+    t.database.execute("DELETE FROM workspace_members").await.unwrap();
+    assert!(!lives().await, "no member any more");
+}

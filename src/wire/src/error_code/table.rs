@@ -1022,7 +1022,7 @@ error_codes! {
         "An administrator has not acknowledged what the deployment may do.",
         "Read its permissions with `callboard app permissions`, then acknowledge them.";
     DeploymentStale, "deployment_stale", 409, false,
-        "The files of the deployment are no longer kept.",
+        "The files of the deployment were deleted.",
         "Only the newest deployments of an app, and those of its last releases, keep their files.",
         "Deploy the bundle again.";
     AppBadRequest, "bad_request", 400, false,

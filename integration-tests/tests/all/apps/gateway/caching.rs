@@ -3,7 +3,7 @@
 use integration_tests::TestService;
 
 use super::super::sha256;
-use super::{ask, code, get, public_app, publish};
+use super::{ask, code, deploy, get, public_app, publish};
 
 #[tokio::test]
 async fn a_client_that_has_a_file_receives_304_with_the_same_headers() {
@@ -100,8 +100,12 @@ async fn an_address_that_names_the_content_is_of_kept_deployments_of_this_app_al
     assert_eq!((page.status, page.header("cache-control")), (200, Some("no-cache")));
     assert!(page.header("content-security-policy").unwrap().starts_with("default-src 'none'; script-src"));
     let digest = sha256(b"new");
+    deploy(&t, "desk", &[("index.html", b"<script>1</script>"), ("js/draft.js", b"draft")]).await;
     for path in [
         by_digest(b"theirs", "theirs.js"),
+        // Of a deployment that was not published.
+        by_digest(b"draft", "draft.js"),
+        by_digest(b"<script>1</script>", "index.html"),
         by_digest(b"unknown", "a.js"),
         by_digest(b"new", ""),
         by_digest(b"new", "a/b"),

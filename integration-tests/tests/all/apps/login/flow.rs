@@ -41,7 +41,7 @@ async fn a_member_signs_in_over_the_central_host_agrees_once_and_returns_to_the_
     assert_eq!((&session["authenticated"], &session["display_name"]), (&json!(true), &json!("ada")));
     assert!(session["expires_at"].as_str().unwrap().ends_with('Z'), "{session}");
 
-    // The second time there is no question, and another app asks for itself.
+    // The user is asked once for each app.
     browser.forget(NOTES, COOKIE);
     let callback = browser.open(&browser.begin(NOTES).await).await;
     assert!(callback.header("location").unwrap().starts_with(NOTES), "{}", callback.text());

@@ -59,7 +59,7 @@ async fn anything_wrong_in_a_request_for_a_code_is_a_page() {
             text.contains("bad_request") && !text.contains("evil.example") && !text.contains(&challenge),
             "{what}: {text}"
         );
-        // The form is no other way in.
+        // The form checks the same.
         let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", CENTRAL)];
         let form = url.split_once('?').unwrap().1;
         let answer = browser.send("POST", &format!("{CENTRAL}/authorize/approve"), &headers, form).await;

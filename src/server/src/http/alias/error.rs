@@ -3,7 +3,6 @@
 use std::fmt;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, ResponseError};
 use store::StoreError;
 use wire::ErrorCode;
@@ -16,8 +15,6 @@ use crate::http::error::ApiError;
 pub(in crate::http) enum AliasError {
     /// No app is published under the host. The answer is the same for every such host.
     NoApp,
-    /// A user opened a page of an app for members, and is sent to its sign-in.
-    SignIn(String),
     /// Everything else.
     Api(ApiError),
 }
@@ -97,7 +94,6 @@ impl fmt::Display for AliasError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoApp => f.write_str("no app"),
-            Self::SignIn(_) => f.write_str("not signed in"),
             Self::Api(error) => error.fmt(f),
         }
     }
@@ -107,7 +103,6 @@ impl ResponseError for AliasError {
     fn status_code(&self) -> StatusCode {
         match self {
             Self::NoApp => StatusCode::NOT_FOUND,
-            Self::SignIn(_) => StatusCode::SEE_OTHER,
             Self::Api(error) => error.status_code(),
         }
     }
@@ -115,7 +110,6 @@ impl ResponseError for AliasError {
     fn error_response(&self) -> HttpResponse {
         match self {
             Self::NoApp => page(),
-            Self::SignIn(to) => HttpResponse::SeeOther().insert_header((LOCATION, to.as_str())).finish(),
             Self::Api(error) => error.error_response(),
         }
     }

@@ -81,7 +81,7 @@ impl Aliases {
     /// The app as it was at most a second ago; `None` if nothing is published under the alias now.
     ///
     /// # Errors
-    /// [`ApiError`] if there is no such copy and the database does not answer.
+    /// [`ApiError`] if the database does not answer and the copy is older or absent.
     pub(in crate::http) async fn recent(&self, alias: &str) -> ApiResult<Option<Arc<ServedApp>>> {
         let now = self.clock.monotonic();
         if let Some(copy) = self.copies.lock().get(alias)
@@ -107,6 +107,10 @@ impl Aliases {
             None => None,
         };
         let mut copies = self.copies.lock();
+        if app.is_none() && !copies.contains_key(alias) {
+            // Hosts of nothing would take the place of those of apps.
+            return Ok(None);
+        }
         if copies.len() >= MAX_COPIES && !copies.contains_key(alias) {
             copies.retain(|_, copy| read_at.saturating_sub(copy.read_at) < FRESH);
             if copies.len() >= MAX_COPIES {

@@ -29,6 +29,8 @@ const NAME: &str = "__Host-svc_app";
 pub(in crate::http) struct Member {
     /// Who.
     pub(in crate::http) user: Uuid,
+    /// By which session.
+    pub(in crate::http) session: Uuid,
     /// How pages of the app call them: by the name that they gave, else by the beginning of their address.
     pub(in crate::http) display_name: String,
     /// When they will have to sign in again, whatever they do.
@@ -60,6 +62,7 @@ pub(super) async fn member(
     let local = session.email.split('@').next().unwrap_or_default().to_owned();
     Ok(Some(Member {
         user: session.user_id,
+        session: session.id,
         display_name: session.name.unwrap_or(local),
         expires_at: session.expires_at,
     }))

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use actix_web::dev::Payload;
 use actix_web::http::Method;
-use actix_web::http::header::{ACCEPT, HOST, HeaderMap, ORIGIN};
+use actix_web::http::header::{HOST, HeaderMap, ORIGIN};
 use actix_web::{FromRequest, HttpRequest};
 use auth::host::RequestHost;
 use auth::peer::network;
-use url::form_urlencoded;
 use wire::{AppAccess, ErrorCode};
 
 use super::alias_paths;
@@ -22,7 +21,7 @@ use super::session::{self, Member};
 use crate::http::{App, guard};
 
 /// Destinations of requests for scripts of workers. Source: Fetch, request destinations.
-const WORKERS: [&str; 4] = ["worker", "sharedworker", "serviceworker", "audioworklet"];
+const WORKERS: [&str; 3] = ["worker", "sharedworker", "serviceworker"];
 
 /// A visitor of a published app. Requests of other sites that could change something are refused before, and on an app for members
 /// everything but its sign-in without a session.
@@ -60,14 +59,15 @@ async fn visitor(request: &HttpRequest) -> AliasResult<Visitor> {
     let app = guard::app_of(request)?.clone();
     let served = served(&app, request, alias_paths::is_configuration(request.path())).await?;
     let origin = origin(&app, request);
-    check_fetch(request, &origin)?;
+    refuse_workers(request)?;
+    check_origin(request, &origin)?;
     let member = session::member(&app, request, &served).await?;
     if member.is_some() && is_foreign_read(request) {
         return Err(ErrorCode::AppOriginMismatch.into());
     }
     let closed = served.access == AppAccess::Members && !alias_paths::is_open(request.path());
     if closed && member.is_none() {
-        return Err(without_session(request));
+        return Err(ErrorCode::LoginRequired.into());
     }
     let network = network(app.client_address(request));
     Ok(Visitor { app, served, origin, network, member })
@@ -78,30 +78,6 @@ impl Visitor {
     pub(super) fn is_local(&self) -> bool {
         self.app.config().apps.domain.rsplit('.').next() == Some("localhost")
     }
-}
-
-/// The refusal of a request to an app for members: a user who opens a page signs in first.
-fn without_session(request: &HttpRequest) -> AliasError {
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    if request.path().starts_with(alias_paths::PREFIX) || !opens_page(request) {
-        return ErrorCode::LoginRequired.into();
-    }
-    let query = form_urlencoded::Serializer::new(String::new()).append_pair("return_to", path).finish();
-    AliasError::SignIn(format!("{}?{query}", alias_paths::LOG_IN))
-}
-
-/// Whether a user opens a page, in a tab of its own.
-fn opens_page(request: &HttpRequest) -> bool {
-    let headers = request.headers();
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    let accepts_pages = || accepted.is_some_and(|accepted| accepted.contains("text/html"));
-    let navigates = if headers.contains_key("sec-fetch-dest") {
-        says(headers, "sec-fetch-dest", "document")
-    } else {
-        accepts_pages()
-    };
-    reads && navigates
 }
 
 /// The app of the request's host. `now`: as it is now, else as it was at most a second ago.
@@ -117,9 +93,7 @@ pub(super) async fn served(app: &App, request: &HttpRequest, now: bool) -> Alias
 
 /// The one label below the domain of apps.
 fn alias(app: &App, request: &HttpRequest) -> Option<String> {
-    let name = host(request)?.name();
-    let label = name.strip_suffix(&app.config().apps.domain)?.strip_suffix('.')?;
-    (!label.contains('.')).then(|| label.to_owned())
+    host(request)?.label_below(&app.config().apps.domain)
 }
 
 fn host(request: &HttpRequest) -> Option<RequestHost> {
@@ -137,16 +111,19 @@ fn origin(app: &App, request: &HttpRequest) -> String {
     }
 }
 
-/// Refuses scripts of workers, and changes that do not come from a page of the app.
-pub(super) fn check_fetch(request: &HttpRequest, origin: &str) -> AliasResult<()> {
+/// Refuses scripts of workers.
+pub(super) fn refuse_workers(request: &HttpRequest) -> AliasResult<()> {
     let headers = request.headers();
-    if says(headers, "service-worker", "script")
-        || WORKERS.iter().any(|kind| says(headers, "sec-fetch-dest", kind))
-    {
-        return Err(ErrorCode::WorkerRefused.into());
-    }
+    let asks = says(headers, "service-worker", "script")
+        || WORKERS.iter().any(|kind| says(headers, "sec-fetch-dest", kind));
+    if asks { Err(ErrorCode::WorkerRefused.into()) } else { Ok(()) }
+}
+
+/// Refuses changes that do not come from a page of this origin.
+fn check_origin(request: &HttpRequest, origin: &str) -> AliasResult<()> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    if reads || is_from(headers, origin) { Ok(()) } else { Err(ErrorCode::AppOriginMismatch.into()) }
+    let passes = reads || is_from(request.headers(), origin);
+    if passes { Ok(()) } else { Err(ErrorCode::AppOriginMismatch.into()) }
 }
 
 /// Whether a request says that a page of this origin sends it.

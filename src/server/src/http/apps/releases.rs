@@ -91,11 +91,13 @@ pub(super) async fn publish(
     if !deployment.listed.available {
         return Err(ApiError::new(ErrorCode::DeploymentStale));
     }
-    caller.app().system().encodings().prepare(deployment.listed.id).await;
     let mut attempt = 1;
     loop {
         let applied = Applied::of(caller, &app, &deployment).await?;
         let checked = applied.check(caller, &app, records::declared(&deployment)?).await?;
+        if attempt == 1 && caller.store().is_acknowledged(app.id, &checked.revision).await? {
+            caller.app().system().encodings().prepare(deployment.listed.id).await;
+        }
         let resolved = applied.resolve(checked, &deployment, caller.app().new_id()?)?;
         let made = change.make(async |changes| {
             let published =

@@ -64,7 +64,7 @@ pub enum RedeemedCode {
     Opened(OpenedAppSession),
     /// The code was redeemed before. The session that it opened has ended now.
     Replayed,
-    /// There is no such code for the app, or it is too late, or the verifier is another one.
+    /// The app has not received this code, the code has expired, or the verifier does not match.
     Refused,
 }
 

@@ -104,6 +104,12 @@ impl Changes {
     }
 }
 
+#[derive(QueryableByName)]
+struct Lives {
+    #[diesel(sql_type = Bool)]
+    lives: bool,
+}
+
 impl Store {
     /// The session of a cookie, if it has not ended and its user is still a member. That it is used is stored, once a
     /// minute at most.
@@ -141,6 +147,28 @@ impl Store {
                 .await?;
         }
         Ok(found)
+    }
+
+    /// Whether a session has not ended, for one who has shown its cookie before. It does not count as a request of the member.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn app_session_lives(&self, app: Uuid, workspace: Uuid, id: Uuid) -> Result<bool, StoreError> {
+        let now = self.now();
+        let sql = format!(
+            "SELECT EXISTS (SELECT FROM app_sessions t WHERE t.id = $1 AND t.app_id = $2 AND t.revoked_at IS NULL
+                 AND t.used_at > $3 AND t.expires_at > $4 AND {IS_MEMBER}) AS lives"
+        );
+        let found: Lives = diesel::sql_query(sql)
+            .bind::<SqlUuid, _>(id)
+            .bind::<SqlUuid, _>(app)
+            .bind::<Timestamptz, _>(now - SESSION_IDLE)
+            .bind::<Timestamptz, _>(now)
+            .bind::<Timestamptz, _>(now)
+            .bind::<SqlUuid, _>(workspace)
+            .get_result(&mut *self.connection().await?)
+            .await?;
+        Ok(found.lives)
     }
 
     /// Gives a session the next cookie; the one before is good a little longer. Of several requests one does: the others

@@ -7,11 +7,10 @@ use wire::{AppAccess, ErrorCode};
 
 use super::answer::{Answer, Caching};
 use super::index::Asset;
-use super::{METHODS, alias_paths, check_fetch, guard, members, path, served};
+use super::{METHODS, alias_paths, guard, members, path, refuse_workers, served};
+use crate::http::alias::alias_paths::ASSETS;
 use crate::http::alias::error::AliasResult;
 
-/// Before the digest and the name.
-const ASSETS: &str = "__service/assets/";
 /// Digits of a digest.
 const DIGITS: usize = 64;
 
@@ -20,17 +19,20 @@ pub(in crate::http::alias) fn routes(config: &mut ServiceConfig) {
     config.service(resource.route(web::get().to(file)).route(web::head().to(file)));
 }
 
-/// `GET /__service/assets/<sha256>/<name>`: a file of any kept deployment of the app.
+/// `GET /__service/assets/<sha256>/<name>`: a file of any kept deployment of the app that was published.
 async fn file(request: HttpRequest) -> AliasResult<HttpResponse> {
     let app = guard::app_of(&request)?;
     let served = served(app, &request, false).await?;
     let path = path::decode(request.uri().path()).ok_or(ErrorCode::AppBadRequest)?;
-    check_fetch(&request, "")?;
+    refuse_workers(&request)?;
     if let Some(elsewhere) = members::admit(app, &request, &served).await? {
         return Ok(elsewhere);
     }
     let not_found = ErrorCode::AppPathNotFound;
-    let (digits, name) = path.strip_prefix(ASSETS).and_then(|rest| rest.split_once('/')).ok_or(not_found)?;
+    let (digits, name) = path
+        .strip_prefix(ASSETS.trim_start_matches('/'))
+        .and_then(|rest| rest.split_once('/'))
+        .ok_or(not_found)?;
     let digest = digest(digits).filter(|_| !name.is_empty()).ok_or(not_found)?;
     let assets = app.assets();
     let index = assets.indexes.of(served.release.deployment).await?;

@@ -26,7 +26,7 @@ use super::alias_paths::{self, PREFIX};
 use super::error::AliasResult;
 use super::page;
 use super::served::ServedApp;
-use super::visitor::{check_fetch, says, served};
+use super::visitor::{refuse_workers, says, served};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard;
 use answer::{Answer, Caching};
@@ -117,7 +117,7 @@ pub(super) async fn asset(request: HttpRequest) -> AliasResult<HttpResponse> {
     let mut current = served(app, &request, false).await?;
     let path = path::decode(request.uri().path()).ok_or(ErrorCode::AppBadRequest)?;
     check_method(&request)?;
-    check_fetch(&request, "")?;
+    refuse_workers(&request)?;
     if let Some(elsewhere) = members::admit(app, &request, &current).await? {
         return Ok(elsewhere);
     }

@@ -48,6 +48,7 @@ fn text(code: ErrorCode) -> &'static str {
         ErrorCode::AppRateLimited => {
             "Too many sign-ins were started from your network. Try again in ten minutes."
         }
+        ErrorCode::AppOriginMismatch => "Another site asked for the sign-in. Open the page of the app.",
         _ => "The service is not available. Try again in a moment.",
     }
 }

@@ -9,7 +9,7 @@ use wire::ErrorCode;
 
 use super::failure;
 use crate::http::alias::error::{AliasError, AliasResult};
-use crate::http::alias::visitor::Visitor;
+use crate::http::alias::visitor::{Visitor, is_foreign_read};
 use crate::http::error::ApiError;
 use crate::http::query::Params;
 
@@ -21,10 +21,14 @@ pub(super) async fn start(visitor: Visitor, request: HttpRequest) -> AliasResult
 }
 
 async fn leave(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResponse> {
+    // Pages of other sites could use up the sign-ins of a network.
+    if is_foreign_read(request) {
+        return Err(ErrorCode::AppOriginMismatch.into());
+    }
     let base = super::central_base(visitor, request, visitor)?;
     let given = Params::of(request).text("return_to");
     let begun = SignInStart::fresh(visitor.random()).map_err(ApiError::from)?;
-    // Two pages of one browser may sign in at once.
+    // A second sign-in keeps the first one valid until one of them returns.
     let secret = match super::binding(request).filter(|secret| Token::has_form(secret)) {
         Some(secret) => secret,
         None => Token::fresh(visitor.random()).map_err(ApiError::from)?.expose().to_owned(),

@@ -12,7 +12,7 @@ const NAME: &str = "__Host-svc_anon";
 /// The longest that browsers keep a cookie.
 const KEPT: Duration = Duration::days(400);
 
-/// SHA-256 of the request's cookie. One that is not genuine is no cookie, and neither are two.
+/// SHA-256 of the request's cookie. A forged cookie is ignored, and so are two.
 pub(in crate::http::alias) fn read(visitor: &Visitor, request: &HttpRequest) -> Option<Vec<u8>> {
     let cookies = request.cookies().ok()?;
     let mut named = cookies.iter().filter(|cookie| cookie.name() == NAME);

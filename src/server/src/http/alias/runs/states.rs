@@ -17,7 +17,6 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::super::error::{AliasError, AliasResult};
-use super::super::session;
 use super::super::visitor::Visitor;
 use super::releases::with_binding;
 use super::{disclosure, read, segment};
@@ -79,7 +78,6 @@ impl Drop for Permit {
 /// What a reader of a run's states has received, and where it reads on.
 struct States {
     visitor: Visitor,
-    request: HttpRequest,
     handle: String,
     run: Uuid,
     /// The number of the last state that the client has.
@@ -110,8 +108,7 @@ pub(super) async fn states(visitor: Visitor, request: HttpRequest) -> AliasResul
     };
     let permit = permit(&visitor)?;
     let reader = reader(&visitor, &run);
-    let states =
-        States { visitor, request, handle, run: run.run, sent, reader, is_over: false, _permit: permit };
+    let states = States { visitor, handle, run: run.run, sent, reader, is_over: false, _permit: permit };
     Ok(HttpResponse::Ok()
         .content_type("text/event-stream")
         .insert_header(("Cache-Control", "private, no-store, no-transform"))
@@ -221,8 +218,9 @@ impl States {
     /// Whether a member who reads is still signed in.
     async fn may_read(&self) -> AliasResult<bool> {
         let Some(member) = &self.visitor.member else { return Ok(true) };
-        let now = session::member(&self.visitor, &self.request, &self.visitor.served).await?;
-        Ok(now.as_ref() == Some(member))
+        let served = &self.visitor.served;
+        // Not the cookie: the answer has begun, so it cannot bring the next one.
+        Ok(self.visitor.store().app_session_lives(served.id, served.workspace, member.session).await?)
     }
 }
 
