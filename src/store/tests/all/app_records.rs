@@ -198,6 +198,8 @@ async fn records_of_deleted_collections_and_of_users_are_erased() {
     assert!(!world.store.erase_records_of_absent_users().await.unwrap());
     assert_eq!(data(&world, of_ben).await.unwrap().len(), 0);
     assert_eq!(data(&world, of_ann).await.unwrap().len(), 1);
+    world.database.execute("DELETE FROM users").await.unwrap();
+    assert!(!world.store.erase_records_of_absent_users().await.unwrap());
     world.store.change(async |changes| changes.delete_collection(shared.app, "shared").await).await.unwrap();
     assert_eq!(data(&world, shared).await, Err(RecordRefusal::Gone));
     assert!(!world.store.erase_records_of_deleted().await.unwrap());
