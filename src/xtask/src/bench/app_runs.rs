@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -23,13 +23,15 @@ const AT_ONCE: [usize; 2] = [8, 32];
 const ROUNDS: usize = 3;
 /// The least part of the plain rate.
 const GATE: f64 = 0.8;
+/// Clients so far.
+static CLIENTS: AtomicU32 = AtomicU32::new(1);
 /// More than is reached here.
 const LIMITS: [(&str, &str); 5] = [
     ("SERVICE_APPS_ANONYMOUS_RUNS_PER_MINUTE", "1000000"),
     ("SERVICE_APPS_ANONYMOUS_RUNS_PER_DAY", "1000000"),
     ("SERVICE_APPS_ANONYMOUS_CONCURRENT", "1000000"),
     ("SERVICE_APPS_RUNS_PER_DAY", "100000000"),
-    // Each connection is a client of its own.
+    // Each start comes from a client of its own.
     ("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.0/8"]"#),
 ];
 
@@ -172,7 +174,7 @@ async fn starts(address: &str, kind: Kind, connections: usize, runs: usize) -> R
             {
                 let key = format!("{kind:?}-{number}-{n}-{:?}", now());
                 let key: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
-                start(&mut stream, &request(&address, kind, number, &key), &mut buffer).await?;
+                start(&mut stream, &request(&address, kind, &key), &mut buffer).await?;
             }
             Ok::<_, anyhow::Error>(())
         }));
@@ -183,13 +185,14 @@ async fn starts(address: &str, kind: Kind, connections: usize, runs: usize) -> R
     Ok(())
 }
 
-fn request(address: &str, kind: Kind, number: usize, key: &str) -> String {
+fn request(address: &str, kind: Kind, key: &str) -> String {
     let port = address.rsplit(':').next().unwrap_or_default();
     let host = format!("bench.apps.localhost:{port}");
     let (path, host, more, body) = match kind {
         Kind::Plain => ("/api/workflows/bench/runs", address, String::new(), r#"{"inputs":{"text":"you"}}"#),
         Kind::App => {
-            let client = format!("X-Forwarded-For: 192.0.{}.{}\r\n", number / 250, number % 250);
+            let [_, a, b, c] = CLIENTS.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+            let client = format!("X-Forwarded-For: 10.{a}.{b}.{c}\r\n");
             let more = format!("Origin: http://{host}\r\n{client}");
             ("/__service/workflows/form/runs", host.as_str(), more, r#"{"text":"you"}"#)
         }
