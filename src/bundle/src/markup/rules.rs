@@ -1,5 +1,7 @@
 //! The rules of elements and their attributes.
 
+use std::borrow::Cow;
+
 use super::report::{Report, quoted};
 use super::urls::{self, Url};
 use crate::code::Code;
@@ -8,7 +10,7 @@ use crate::hints;
 /// An element with its attributes; names are in lower case, prefixes belong to them.
 pub(super) struct Tag<'a> {
     pub(super) name: &'a str,
-    pub(super) attributes: Vec<(String, &'a str)>,
+    pub(super) attributes: Vec<(Cow<'a, str>, &'a str)>,
 }
 
 impl<'a> Tag<'a> {
@@ -62,16 +64,17 @@ pub(super) fn element(tag: &Tag<'_>, report: &mut Report<'_>) {
 }
 
 fn attributes(tag: &Tag<'_>, report: &mut Report<'_>) {
-    let element = quoted(&format!("<{}>", tag.name));
+    let element = || quoted(&format!("<{}>", tag.name));
     for (name, value) in &tag.attributes {
         let local = name.rsplit(':').next().unwrap_or_default();
         if name.starts_with("on") {
             let change =
                 hints::handler(tag.name, name).map(|change| format!(" {change}")).unwrap_or_default();
-            let detail = format!("The attribute {} of {element} contains a script.{change}", quoted(name));
+            let detail =
+                format!("The attribute {} of {} contains a script.{change}", quoted(name), element());
             report.find(Code::InlineEventHandler, detail);
         }
-        let runs = match name.as_str() {
+        let runs = match &**name {
             "srcset" | "imagesrcset" => urls::of_set(value).any(|url| urls::classify(url) == Url::Script),
             "style" => urls::runs_in_style(value),
             // Several addresses.
@@ -81,7 +84,7 @@ fn attributes(tag: &Tag<'_>, report: &mut Report<'_>) {
         };
         if runs {
             let detail =
-                format!("The attribute {} of {element} has the address {}.", quoted(name), quoted(value));
+                format!("The attribute {} of {} has the address {}.", quoted(name), element(), quoted(value));
             report.find(Code::JavascriptUrl, detail);
         }
     }

@@ -107,6 +107,23 @@ impl<'a> Sink<'a> {
     }
 }
 
+/// Names are in lower case nearly always, and a document has very many.
+fn lower_case(name: &str) -> Cow<'_, str> {
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(name.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+fn attribute_name(attribute: &Attribute) -> Cow<'_, str> {
+    let name = &attribute.name;
+    match &name.prefix {
+        Some(prefix) => Cow::Owned(format!("{prefix}:{}", name.local).to_ascii_lowercase()),
+        None => lower_case(&name.local),
+    }
+}
+
 fn node(name: QualName, text: Text, content: Option<Handle>, annotates_html: bool) -> Handle {
     let (depth, has_parent) = (Cell::new(0), Cell::new(false));
     Rc::new(Node { name, depth, has_parent, text, content, annotates_html })
@@ -116,12 +133,8 @@ impl State<'_> {
     /// Checks an element; returns where its text goes.
     fn element(&mut self, name: &QualName, attributes: &[Attribute]) -> Text {
         self.counters.element(attributes.len());
-        let lower = name.local.to_ascii_lowercase();
-        let attribute = |one: &'_ Attribute| match &one.name.prefix {
-            Some(prefix) => format!("{prefix}:{}", one.name.local).to_ascii_lowercase(),
-            None => one.name.local.to_ascii_lowercase().to_string(),
-        };
-        let attributes = attributes.iter().map(|one| (attribute(one), &*one.value)).collect();
+        let lower = lower_case(&name.local);
+        let attributes = attributes.iter().map(|one| (attribute_name(one), &*one.value)).collect();
         let tag = Tag { name: &lower, attributes };
         if self.kind != Kind::Html {
             xml::element(&tag, self.kind, &mut self.report);

@@ -1,5 +1,7 @@
 //! SVG and XML: no scripts, no entities, no style sheet instructions.
 
+use std::borrow::Cow;
+
 use quick_xml::encoding::Decoder;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
@@ -102,7 +104,8 @@ fn tag(
     }
     counters.element(attributes.len());
     let name = String::from_utf8_lossy(start.name().as_ref()).to_ascii_lowercase();
-    let attributes = attributes.iter().map(|(name, value)| (name.clone(), value.as_str())).collect();
+    let attributes =
+        attributes.iter().map(|(name, value)| (Cow::Borrowed(name.as_str()), value.as_str())).collect();
     element(&Tag { name: &name, attributes }, kind, report);
     is_xml
 }
