@@ -2,6 +2,7 @@
 
 mod data;
 mod deployments;
+mod dev_tls;
 mod drafts;
 mod examples;
 pub(crate) mod gateway;

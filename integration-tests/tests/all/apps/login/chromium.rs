@@ -1,12 +1,9 @@
 //! Sign-in to apps in a real browser, over TLS of the service, with the authority of `callboard dev-tls`.
 
-use std::net::TcpListener;
-use std::process::Command;
-
 use integration_tests::{Browser, MailServer, TestService, until};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
+use super::super::dev_tls::DevTls;
 use super::{ADA, count, publish};
 
 /// A service with its own TLS, a browser that trusts it, and a member's mail.
@@ -14,46 +11,25 @@ struct Things {
     t: TestService,
     mail: MailServer,
     browser: Browser,
-    port: u16,
-    _folder: TempDir,
+    tls: DevTls,
 }
 
 impl Things {
     async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let binary = std::env::var_os("CALLBOARD_BIN");
-        let binary =
-            binary.expect("CALLBOARD_BIN is not set: run `cargo xtask test`, which builds the binary");
-        let made = Command::new(binary)
-            .args(["dev-tls", "--alias", "notes", "--alias", "other", "--dir"])
-            .arg(folder.path())
-            .env("SERVICE_DATA_DIR", folder.path().join("data"))
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let file = |name: &str| folder.path().join(name).display().to_string();
-        // The address is part of the configuration, so the port is chosen before.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let tls = DevTls::of(&["notes", "other"]);
         let mail = MailServer::start().await;
-        let t = TestService::builder()
-            .alone()
-            .with_bootstrap_token()
-            .set("SERVICE_PORT", port.to_string())
-            .set("SERVICE_TLS_CERT", file("cert.pem"))
-            .set("SERVICE_TLS_KEY", file("key.pem"))
-            .set("SERVICE_PUBLIC_BASE_URL", format!("https://localhost:{port}"))
-            .set("SERVICE_SMTP_URL", mail.url())
-            .set("SERVICE_OWNER_EMAIL", ADA)
-            .start()
-            .await;
+        let builder = TestService::builder().alone().with_bootstrap_token();
+        let builder = builder.set("SERVICE_SMTP_URL", mail.url()).set("SERVICE_OWNER_EMAIL", ADA);
+        let variables = tls.variables().into_iter().chain([tls.port()]);
+        let t = variables.fold(builder, |builder, (name, value)| builder.set(name, value)).start().await;
         publish(&t, "notes", "members").await;
         publish(&t, "other", "public").await;
-        let browser = Browser::start_trusting(&folder.path().join("authority.pem")).await;
-        Self { t, mail, browser, port, _folder: folder }
+        let browser = tls.browser().await;
+        Self { t, mail, browser, tls }
     }
 
     fn app(&self, alias: &str, path: &str) -> String {
-        format!("https://{alias}.apps.localhost:{}{path}", self.port)
+        self.tls.app(alias, path)
     }
 
     async fn address(&self) -> String {
@@ -69,13 +45,13 @@ impl Things {
     async fn sign_in(&self) {
         let browser = &self.browser;
         browser.goto(&self.app("notes", "/__service/auth/login?return_to=/start")).await;
-        self.arrives(&format!("https://localhost:{}/login?", self.port)).await;
+        self.arrives(&format!("{}/login?", self.tls.central())).await;
         browser.write("#address", ADA).await;
         browser.press("\u{E007}").await;
         browser.until("document.querySelector('#code-form').checkVisibility()").await;
         browser.write("#code", &self.mail.mail(1).await.code()).await;
         browser.press("\u{E007}").await;
-        self.arrives(&format!("https://localhost:{}/authorize?", self.port)).await;
+        self.arrives(&format!("{}/authorize?", self.tls.central())).await;
         browser.assert_accessible("the page that asks for consent").await;
         browser.click("button").await;
         self.arrives(&self.app("notes", "/start")).await;

@@ -1,18 +1,34 @@
-//! Inline scripts in a real browser: what the check of bundles allows runs, and nothing else does.
+//! Inline scripts in a real browser: what the check of bundles allows runs, and nothing else does. Accepted pages come from the gateway over
+//! TLS; refused ones, which it never serves, come from a server of the test with the policy that they would have.
 
 mod pages;
 mod vectors;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use integration_tests::Browser;
+use integration_tests::{Browser, TestService};
 use serde_json::{Value, json};
 
-use pages::Pages;
+use super::dev_tls::DevTls;
+use pages::{PROBE, Pages};
 
 /// A page with this in its body, after the probe.
 fn page(body: &[u8]) -> Vec<u8> {
     [b"<!doctype html>\n<script src=/probe.js></script>\n<body>", body].concat()
+}
+
+/// Publishes an app with these files, and serves it over TLS.
+async fn published(files: &[(String, Vec<u8>)]) -> (TestService, DevTls) {
+    let tls = DevTls::of(&["pages"]);
+    let (name, port) = tls.port();
+    let mut t = TestService::builder().alone().set(name, port).start().await;
+    let app = t.app("pages").file("probe.js", PROBE).file("favicon.ico", b"\0\0\x01\0");
+    files.iter().fold(app, |app, (path, content)| app.file(path, content)).publish().await;
+    for (name, value) in tls.variables() {
+        t.set(name, &value);
+    }
+    t.restart().await;
+    (t, tls)
 }
 
 /// Opens a page; returns what ran and what the policy blocked.
@@ -31,10 +47,10 @@ async fn scripts_that_the_check_accepts_run_in_a_browser() {
     // The one that is before everything else in its page.
     let marked = [b"\xef\xbb\xbf".as_slice(), &page(b"<script>ran.push(1)</script>")].concat();
     files.push(("marked.html".to_owned(), marked));
-    let address = Pages::of_bundle(&files).serve().await;
-    let browser = Browser::start().await;
+    let (_t, tls) = published(&files).await;
+    let browser = tls.browser().await;
     for (path, _) in files.iter().filter(|(path, _)| path.ends_with(".html")) {
-        let (ran, blocked) = open(&browser, &format!("http://{address}/{path}")).await;
+        let (ran, blocked) = open(&browser, &tls.app("pages", &format!("/{path}"))).await;
         let what = path.split('.').next().and_then(|number| running.get(number.parse::<usize>().ok()?));
         let what = what.map_or("a page with a BOM", |(what, _)| *what);
         assert_eq!((ran.as_array().unwrap().len(), blocked), (1, json!([])), "{what}: {ran}");
@@ -49,25 +65,26 @@ async fn data_and_scripts_that_the_check_refuses_do_not_run_in_a_browser() {
         .enumerate()
         .map(|(number, (_, body))| (format!("{number}.html"), page(body.as_bytes())))
         .collect();
-    let mut pages = Pages::of_bundle(&accepted);
+    let (_t, tls) = published(&accepted).await;
+    let mut pages = Pages::with_probe();
     let digest = ring::digest::digest(&ring::digest::SHA256, b"ran.push(1)");
     for (number, (_, body)) in vectors::UNSUPPORTED.iter().enumerate() {
-        pages.add_refused(&format!("u{number}.html"), page(body.as_bytes()), &[STANDARD.encode(digest)]);
+        pages.add_refused(&format!("{number}.html"), page(body.as_bytes()), &[STANDARD.encode(digest)]);
     }
     let address = pages.serve().await;
-    let browser = Browser::start().await;
-    let resting = vectors::RESTING.iter().enumerate().map(|(number, (what, _))| (format!("{number}"), *what));
-    let refused =
-        vectors::UNSUPPORTED.iter().enumerate().map(|(number, (what, _))| (format!("u{number}"), *what));
-    for (path, what) in resting.chain(refused) {
-        let result = open(&browser, &format!("http://{address}/{path}.html")).await;
-        assert_eq!(result, (json!([]), json!([])), "{what}");
+    let browser = tls.browser().await;
+    let nothing = (json!([]), json!([]));
+    for (number, (what, _)) in vectors::RESTING.iter().enumerate() {
+        assert_eq!(open(&browser, &tls.app("pages", &format!("/{number}.html"))).await, nothing, "{what}");
+    }
+    for (number, (what, _)) in vectors::UNSUPPORTED.iter().enumerate() {
+        assert_eq!(open(&browser, &format!("http://{address}/{number}.html")).await, nothing, "{what}");
     }
 }
 
 #[tokio::test]
 async fn hostile_markup_has_no_effect_under_a_policy() {
-    let mut pages = Pages::of_bundle(&[]);
+    let mut pages = Pages::with_probe();
     for (number, body) in vectors::HOSTILE.iter().enumerate() {
         // The first one is accepted with its hash; here its policy does not have it.
         let body = if number == 0 { format!("{body}<p onclick=0>") } else { (*body).to_owned() };

@@ -1,4 +1,4 @@
-//! Serves the pages of a bundle with the policies that the check of bundles computes.
+//! Serves pages that the check of bundles refuses, with the policies that they would have.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::apps::archive;
 
 /// In the head of each page: what ran, what the policy blocked, and when that is known.
-const PROBE: &str = "window.ran = []; window.blocked = []; window.finished = false;
+pub(super) const PROBE: &str = "window.ran = []; window.blocked = []; window.finished = false;
 addEventListener('securitypolicyviolation', (event) => blocked.push(event.effectiveDirective + ' ' + event.blockedURI));
 addEventListener('load', () => {
   for (const one of document.querySelectorAll('template.clone')) document.body.append(one.content.cloneNode(true));
@@ -32,25 +32,11 @@ struct Page {
 pub(super) struct Pages(BTreeMap<String, Page>);
 
 impl Pages {
-    /// Adds the files of a bundle, which is accepted, and the probe.
-    pub(super) fn of_bundle(files: &[(String, Vec<u8>)]) -> Self {
-        let mut all: Vec<(&str, &[u8])> =
-            files.iter().map(|(path, content)| (path.as_str(), content.as_slice())).collect();
-        all.push(("index.html", b"<!doctype html>"));
-        all.push(("probe.js", PROBE.as_bytes()));
-        let mut bytes = Cursor::new(archive(&all));
-        let verdict = bundle::check(&mut bytes, &Limits::DEFAULT, &SystemClock::new(), TIME).unwrap();
-        let Verdict::Accepted(bundle) = verdict else { panic!("{verdict:?}") };
-        let mut pages = Self::default();
-        for file in bundle.files {
-            let (_, content) = all.iter().find(|(path, _)| *path == file.path).unwrap();
-            let policy = file.policy.unwrap_or_else(|| bundle::FILE_POLICY.to_owned());
-            pages.0.insert(
-                format!("/{}", file.path),
-                Page { content_type: file.media_type, policy, content: content.to_vec() },
-            );
-        }
-        pages
+    /// The probe alone.
+    pub(super) fn with_probe() -> Self {
+        let (content_type, policy) = ("text/javascript", bundle::FILE_POLICY.to_owned());
+        let probe = Page { content_type, policy, content: PROBE.into() };
+        Self(BTreeMap::from([("/probe.js".to_owned(), probe)]))
     }
 
     /// Adds a page that the check refuses, with the policy of these inline scripts.
