@@ -30,6 +30,14 @@ pub struct AppKey {
     pub digest: Vec<u8>,
 }
 
+impl AppKey {
+    /// The key in the scope that decides whether it is known.
+    fn as_known(&self) -> IdempotencyKey {
+        let scope = self.scopes.first().cloned().unwrap_or_default();
+        IdempotencyKey { scope, also: None, key: self.key.clone(), digest: self.digest.clone() }
+    }
+}
+
 /// A run of an app to start.
 pub struct NewAppRun {
     /// The app, its release, and the member.
@@ -42,6 +50,8 @@ pub struct NewAppRun {
     pub version: Arc<LoadedVersion>,
     /// An object.
     pub input: Value,
+    /// Whether it fits the schemas of the binding and of the workflow.
+    pub fits: bool,
     /// Seconds that it may take.
     pub timeout_seconds: u32,
     /// Unfinished runs of the binding.
@@ -76,17 +86,6 @@ pub struct AppRuns {
 }
 
 impl AppRuns {
-    /// The run that an earlier request with this key has started, if its start is stored.
-    ///
-    /// # Errors
-    /// [`RunStartError::KeyReused`] if the key stands for another request.
-    pub async fn started(&self, key: &AppKey) -> Result<Option<StartedRun>, RunStartError> {
-        let Some(scope) = key.scopes.first().cloned() else { return Ok(None) };
-        let AppKey { key, digest, .. } = key.clone();
-        let known = self.starts.started::<RunIds>(&IdempotencyKey { scope, also: None, key, digest }).await?;
-        Ok(known.map(|ids| StartedRun { run: ids.run, replayed: true }))
-    }
-
     /// The version that a release froze.
     ///
     /// # Errors
@@ -95,18 +94,17 @@ impl AppRuns {
         self.ports.plans.version(id).await
     }
 
-    /// Stores a run's start, unless a limit is reached, or `fits` says that the input does not fit, which is asked after the rates. `handle`
-    /// returns the SHA-256 of a run's handle.
+    /// Stores a run's start, unless a limit is reached or its input does not fit. `handle` returns the SHA-256 of a run's handle.
     ///
     /// # Errors
     /// [`RunStartError`]; only [`RunStartError::Unacknowledged`] leaves open whether the run was stored.
     pub async fn start(
         &self,
         new: NewAppRun,
-        fits: impl FnOnce() -> bool + Send,
         handle: impl Fn(Uuid) -> Vec<u8>,
     ) -> Result<AppStart, RunStartError> {
-        let token = self.starts.admit::<RunIds>(new.workspace, None).await?;
+        let known = new.key.as_known();
+        let token = self.starts.admit::<RunIds>(new.workspace, Some(&known)).await?;
         let ids = RunIds { run: token.run() };
         let wanted = AppAdmission {
             scopes: &new.key.scopes,
@@ -120,8 +118,9 @@ impl AppRuns {
             max_concurrent: new.max_concurrent,
             minutes: &new.minutes,
             anonymous: new.anonymous.as_ref(),
+            fits: new.fits,
         };
-        let (reserved, limited) = match self.ports.store.admit_app_run(&wanted, fits).await {
+        let (reserved, limited) = match self.ports.store.admit_app_run(&wanted).await {
             Ok(Admitted::Reserved(reserved, limited)) => (reserved, limited),
             Ok(Admitted::Limited(wait)) => {
                 token.released();
@@ -137,6 +136,11 @@ impl AppRuns {
             }
         };
         let (ids, claim) = match self.starts.claim_reserved(reserved, ids, token).await? {
+            // The request that has reserved the key was judged by the schema of an earlier release.
+            Claimed::Start(_, claim) if !new.fits => {
+                claim.released();
+                return Ok(AppStart::Unfit);
+            }
             Claimed::Start(ids, claim) => (ids, claim),
             Claimed::Started(known) => {
                 return Ok(AppStart::Started(StartedRun { run: known.run, replayed: true }));

@@ -7,6 +7,7 @@ use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 use wire::RunState;
 
+use crate::database::prepared::prepared;
 use crate::{Store, StoreError};
 
 /// An app's run, as far as its visitor's answer depends on it.
@@ -74,7 +75,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn app_run(&self, app: Uuid, handle: &[u8]) -> Result<Option<StoredAppRun>, StoreError> {
-        let row: Option<Row> = diesel::sql_query(
+        let row: Option<Row> = prepared(
             "SELECT a.run_id, a.release_id, a.binding, a.user_id, r.status, r.output, r.error, r.finished_at
              FROM app_runs a JOIN runs r ON r.id = a.run_id WHERE a.handle = $1 AND a.app_id = $2",
         )

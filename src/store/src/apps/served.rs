@@ -7,6 +7,7 @@ use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
 use super::encodings::ENCODABLE;
+use crate::database::prepared::prepared;
 use crate::{Store, StoreError};
 
 /// A file with everything that an answer needs of it.
@@ -133,7 +134,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn blob_part(&self, digest: &[u8; 32], first: i32, chunks: i32) -> Result<Vec<u8>, StoreError> {
-        let rows: Vec<Part> = diesel::sql_query(
+        let rows: Vec<Part> = prepared(
             "SELECT bytes FROM blob_chunks WHERE digest = $1 AND number >= $2 AND number < $2 + $3 ORDER BY number",
         )
         .bind::<Bytea, _>(digest.as_slice())

@@ -7,6 +7,7 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use kernel::{ThreadId, first_id_at};
 use uuid::Uuid;
 
+use crate::database::prepared::prepared;
 use crate::runs::records::not_queued;
 use crate::runs::stops;
 use crate::schema::runs;
@@ -89,7 +90,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn running_turn(&self, thread: ThreadId) -> Result<Option<UnfinishedTurn>, StoreError> {
-        let turn: Option<Unfinished> = diesel::sql_query(
+        let turn: Option<Unfinished> = prepared(
             "SELECT r.id, r.stream_id, r.writer_id, q.run_id IS NOT NULL AS parked
              FROM runs r LEFT JOIN run_queue q ON q.run_id = r.id
              WHERE r.thread_id = $1 AND r.finished_at IS NULL AND r.stream_id IS NOT NULL AND r.trigger <> 'action'
@@ -124,11 +125,11 @@ impl Store {
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                diesel::sql_query("SELECT FROM threads WHERE id = $1 FOR NO KEY UPDATE")
+                prepared("SELECT FROM threads WHERE id = $1 FOR NO KEY UPDATE")
                     .bind::<SqlUuid, _>(thread.0)
                     .execute(connection)
                     .await?;
-                let started = diesel::sql_query(START)
+                let started = prepared(START)
                     .bind::<SqlUuid, _>(thread.0)
                     .bind::<SqlUuid, _>(order)
                     .bind::<SqlUuid, _>(run)

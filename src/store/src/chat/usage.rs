@@ -6,6 +6,7 @@ use diesel::sql_types::{BigInt, Date, Double, Nullable, Text, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
+use crate::database::prepared::prepared;
 use crate::{Store, StoreError};
 
 /// A sum of usage.
@@ -53,7 +54,7 @@ impl Store {
         session: Option<&str>,
         day: NaiveDate,
     ) -> Result<ChatUsageSum, StoreError> {
-        Ok(diesel::sql_query(
+        Ok(prepared(
             "SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(sum(input_tokens), 0)::bigint AS input_tokens,
                  coalesce(sum(output_tokens), 0)::bigint AS output_tokens, coalesce(sum(usd), 0) AS usd
              FROM chat_usage WHERE workflow_id = $1 AND day = $2 AND ($3::text IS NULL OR session = $3)",
@@ -75,7 +76,7 @@ impl Store {
         from: Option<NaiveDate>,
         to: Option<NaiveDate>,
     ) -> Result<Vec<ChatUsageDay>, StoreError> {
-        Ok(diesel::sql_query(
+        Ok(prepared(
             "SELECT day, count(DISTINCT session) AS sessions, sum(turns)::bigint AS turns, sum(calls)::bigint AS calls,
                  sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens, sum(usd) AS usd
              FROM chat_usage WHERE workflow_id = $1 AND ($2::date IS NULL OR day >= $2) AND ($3::date IS NULL OR day <= $3)
@@ -98,7 +99,7 @@ impl Store {
         writer: Uuid,
         used: ChatUsageSum,
     ) -> Result<(), StoreError> {
-        diesel::sql_query(
+        prepared(
             "INSERT INTO chat_usage (day, workflow_id, session, writer_id, turns, calls, input_tokens, output_tokens, usd)
              VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8) ON CONFLICT (workflow_id, day, session, writer_id) DO UPDATE SET
                  calls = chat_usage.calls + excluded.calls,
@@ -123,7 +124,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn forget_old_chat_usage(&self, before: DateTime<Utc>) -> Result<(), StoreError> {
-        diesel::sql_query("DELETE FROM chat_usage WHERE day < $1")
+        prepared("DELETE FROM chat_usage WHERE day < $1")
             .bind::<Date, _>(before.date_naive())
             .execute(&mut *self.connection().await?)
             .await?;

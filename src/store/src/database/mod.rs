@@ -8,6 +8,7 @@ pub(crate) mod foreign_rows;
 pub(crate) mod idempotency;
 pub(crate) mod parameter;
 pub(crate) mod pool;
+pub(crate) mod prepared;
 mod runtime;
 pub(crate) mod unreachable;
 

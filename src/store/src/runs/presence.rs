@@ -6,6 +6,7 @@ use diesel::sql_types::{Array, Bool, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
+use crate::database::prepared::prepared;
 use crate::{Store, StoreError};
 
 /// How long a presence lasts that is not renewed, seconds.
@@ -35,7 +36,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn withdraw_readers(&self, instance: Uuid, streams: &[Uuid]) -> Result<(), StoreError> {
-        diesel::sql_query("DELETE FROM stream_readers WHERE instance_id = $1 AND stream_id = ANY($2)")
+        prepared("DELETE FROM stream_readers WHERE instance_id = $1 AND stream_id = ANY($2)")
             .bind::<SqlUuid, _>(instance)
             .bind::<Array<SqlUuid>, _>(streams)
             .execute(&mut *self.connection().await?)
@@ -53,7 +54,7 @@ impl Store {
             #[diesel(sql_type = Bool)]
             found: bool,
         }
-        let found: Found = diesel::sql_query(
+        let found: Found = prepared(
             "SELECT EXISTS (SELECT FROM stream_readers
                             WHERE stream_id = $1 AND instance_id <> $2
                                 AND until BETWEEN now() AND now() + interval '1 minute') AS found",
@@ -70,7 +71,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn forget_old_readers(&self) -> Result<(), StoreError> {
-        diesel::sql_query(
+        prepared(
             "DELETE FROM stream_readers
              WHERE until NOT BETWEEN now() - interval '1 minute' AND now() + interval '1 minute'",
         )

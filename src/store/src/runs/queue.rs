@@ -12,6 +12,7 @@ use kernel::first_id_at;
 use uuid::Uuid;
 
 use crate::database::changes::lock_of;
+use crate::database::prepared::prepared;
 use crate::{Lease, Store, StoreError};
 
 /// Runs that are taken in one go.
@@ -86,7 +87,7 @@ impl Store {
     pub async fn take_due(&self, by: Lease) -> Result<Vec<Uuid>, ClaimFailed> {
         let now = self.now();
         taken!(self, |connection| {
-            let due: Vec<Queued> = diesel::sql_query(
+            let due: Vec<Queued> = prepared(
                 "SELECT q.run_id, CASE WHEN r.thread_id IS NULL AND r.trigger NOT IN ('training', 'evaluation', 'gate')
                      THEN w.max_concurrent_runs END AS most
                  FROM run_queue q JOIN runs r ON r.id = q.run_id LEFT JOIN workflows w ON w.id = q.workflow_id
@@ -99,7 +100,7 @@ impl Store {
             let (limited, free): (Vec<_>, Vec<_>) = due.into_iter().partition(|run| run.most.is_some());
             if !limited.is_empty() {
                 let limited: Vec<Uuid> = limited.into_iter().map(|run| run.run_id).collect();
-                diesel::sql_query("UPDATE run_queue SET turn = true WHERE run_id = ANY($1)")
+                prepared("UPDATE run_queue SET turn = true WHERE run_id = ANY($1)")
                     .bind::<Array<SqlUuid>, _>(limited)
                     .execute(connection)
                     .await?;
@@ -115,7 +116,7 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn workflows_with_turns(&self) -> Result<Vec<Uuid>, StoreError> {
         let found: Vec<Found> =
-            diesel::sql_query("SELECT DISTINCT workflow_id AS id FROM run_queue WHERE turn LIMIT $1")
+            prepared("SELECT DISTINCT workflow_id AS id FROM run_queue WHERE turn LIMIT $1")
                 .bind::<BigInt, _>(MOST_WORKFLOWS)
                 .load(&mut *self.connection().await?)
                 .await?;
@@ -143,12 +144,11 @@ impl Store {
     pub async fn take_queued(&self, by: Lease, run: Uuid) -> Result<Vec<Uuid>, ClaimFailed> {
         let now = self.now();
         taken!(self, |connection| {
-            let found: Vec<Found> = diesel::sql_query(
-                "SELECT run_id AS id FROM run_queue WHERE run_id = $1 FOR UPDATE SKIP LOCKED",
-            )
-            .bind::<SqlUuid, _>(run)
-            .load(connection)
-            .await?;
+            let found: Vec<Found> =
+                prepared("SELECT run_id AS id FROM run_queue WHERE run_id = $1 FOR UPDATE SKIP LOCKED")
+                    .bind::<SqlUuid, _>(run)
+                    .load(connection)
+                    .await?;
             let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
             take(connection, by, &found, now).await?
         })
@@ -161,7 +161,7 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn wake_answered(&self, since: DateTime<Utc>) -> Result<usize, StoreError> {
         let now = self.now();
-        let woken = diesel::sql_query(
+        let woken = prepared(
             "UPDATE run_queue q SET due_at = $1
              FROM run_questions a JOIN run_steps s USING (run_id, node, visit, attempt)
              WHERE a.run_id = q.run_id AND NOT q.turn AND (q.due_at IS NULL OR q.due_at > $1)
@@ -180,12 +180,10 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn tidy_run_queue(&self) -> Result<(), StoreError> {
         let mut connection = self.connection().await?;
-        diesel::sql_query(
-            "DELETE FROM run_places p USING runs r WHERE r.id = p.run_id AND r.finished_at IS NOT NULL",
-        )
-        .execute(&mut *connection)
-        .await?;
-        diesel::sql_query("DELETE FROM run_signals WHERE created_at < $1")
+        prepared("DELETE FROM run_places p USING runs r WHERE r.id = p.run_id AND r.finished_at IS NOT NULL")
+            .execute(&mut *connection)
+            .await?;
+        prepared("DELETE FROM run_signals WHERE created_at < $1")
             .bind::<Timestamptz, _>(self.now() - SIGNALS)
             .execute(&mut *connection)
             .await?;
@@ -197,7 +195,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn signal(&self, writer: Uuid, run: Uuid) -> Result<(), StoreError> {
-        diesel::sql_query("INSERT INTO run_signals (writer_id, run_id, created_at) VALUES ($1, $2, $3)")
+        prepared("INSERT INTO run_signals (writer_id, run_id, created_at) VALUES ($1, $2, $3)")
             .bind::<SqlUuid, _>(writer)
             .bind::<SqlUuid, _>(run)
             .bind::<Timestamptz, _>(self.now())
@@ -212,7 +210,7 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn take_signals(&self, writer: Uuid) -> Result<Vec<Uuid>, StoreError> {
         let found: Vec<Found> =
-            diesel::sql_query("DELETE FROM run_signals WHERE writer_id = $1 RETURNING run_id AS id")
+            prepared("DELETE FROM run_signals WHERE writer_id = $1 RETURNING run_id AS id")
                 .bind::<SqlUuid, _>(writer)
                 .load(&mut *self.connection().await?)
                 .await?;
@@ -243,7 +241,7 @@ impl Store {
             #[diesel(sql_type = Bool)]
             orphaned: bool,
         }
-        let looked: Vec<Looked> = diesel::sql_query(
+        let looked: Vec<Looked> = prepared(
             "SELECT r.id, r.writer_id, r.unfinished, r.unfinished AND r.writer_id = $3 AND NOT q.there AS owned,
                  r.unfinished AND NOT q.there AND NOT EXISTS (SELECT FROM leases l WHERE l.writer_id = r.writer_id
                      AND l.expires_at <> 'infinity' AND l.oldest_run <= r.id) AS orphaned
@@ -281,7 +279,7 @@ impl Store {
         let writers: Vec<Uuid> = seen.iter().map(|seen| seen.writer).collect();
         taken!(self, |connection| {
             if reach(connection, by, oldest).await? {
-                let owned: Vec<Found> = diesel::sql_query(
+                let owned: Vec<Found> = prepared(
                     "UPDATE runs SET writer_id = $1 FROM unnest($2, $3) AS t (id, writer)
                      WHERE runs.id = t.id AND runs.writer_id = t.writer AND runs.finished_at IS NULL
                          AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = runs.id)
@@ -331,7 +329,7 @@ async fn may_count(connection: &mut AsyncPgConnection, workflow: Uuid) -> Result
         #[diesel(sql_type = Bool)]
         locked: bool,
     }
-    let locked: Locked = diesel::sql_query("SELECT pg_try_advisory_xact_lock($1) AS locked")
+    let locked: Locked = prepared("SELECT pg_try_advisory_xact_lock($1) AS locked")
         .bind::<BigInt, _>(lock_of(&format!("turns\n{workflow}")))
         .get_result(connection)
         .await?;
@@ -350,25 +348,23 @@ async fn turns(
         #[diesel(sql_type = Nullable<Integer>)]
         most: Option<i32>,
     }
-    let most: Option<Most> =
-        diesel::sql_query("SELECT max_concurrent_runs AS most FROM workflows WHERE id = $1")
-            .bind::<SqlUuid, _>(workflow)
-            .get_result(connection)
-            .await
-            .optional()?;
+    let most: Option<Most> = prepared("SELECT max_concurrent_runs AS most FROM workflows WHERE id = $1")
+        .bind::<SqlUuid, _>(workflow)
+        .get_result(connection)
+        .await
+        .optional()?;
     let most = most.and_then(|most| most.most);
     let room = match most {
         Some(most) => {
-            let held: Count =
-                diesel::sql_query("SELECT count(*) AS count FROM run_places WHERE workflow_id = $1")
-                    .bind::<SqlUuid, _>(workflow)
-                    .get_result(connection)
-                    .await?;
+            let held: Count = prepared("SELECT count(*) AS count FROM run_places WHERE workflow_id = $1")
+                .bind::<SqlUuid, _>(workflow)
+                .get_result(connection)
+                .await?;
             (i64::from(most) - held.count).clamp(0, MOST)
         }
         None => MOST,
     };
-    let found: Vec<Found> = diesel::sql_query(
+    let found: Vec<Found> = prepared(
         "SELECT run_id AS id FROM run_queue WHERE turn AND workflow_id = $1 ORDER BY run_id LIMIT $2
          FOR UPDATE SKIP LOCKED",
     )
@@ -379,13 +375,11 @@ async fn turns(
     let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
     let taken = take(connection, by, &found, now).await?;
     if most.is_some() {
-        diesel::sql_query(
-            "INSERT INTO run_places (run_id, workflow_id) SELECT unnest($1), $2 ON CONFLICT DO NOTHING",
-        )
-        .bind::<Array<SqlUuid>, _>(&taken)
-        .bind::<SqlUuid, _>(workflow)
-        .execute(connection)
-        .await?;
+        prepared("INSERT INTO run_places (run_id, workflow_id) SELECT unnest($1), $2 ON CONFLICT DO NOTHING")
+            .bind::<Array<SqlUuid>, _>(&taken)
+            .bind::<SqlUuid, _>(workflow)
+            .execute(connection)
+            .await?;
     }
     Ok(taken)
 }
@@ -402,7 +396,7 @@ async fn take(
     if !reach(connection, by, *oldest).await? {
         return Ok(Vec::new());
     }
-    diesel::sql_query("DELETE FROM run_queue WHERE run_id = ANY($1)")
+    prepared("DELETE FROM run_queue WHERE run_id = ANY($1)")
         .bind::<Array<SqlUuid>, _>(runs)
         .execute(connection)
         .await?;
@@ -411,14 +405,13 @@ async fn take(
 
 /// Lets a lease reach back to a run; `false` when it is gone.
 async fn reach(connection: &mut AsyncPgConnection, by: Lease, oldest: Uuid) -> Result<bool, StoreError> {
-    let reached = diesel::sql_query(
-        "UPDATE leases SET oldest_run = least(oldest_run, $3) WHERE writer_id = $1 AND epoch = $2",
-    )
-    .bind::<SqlUuid, _>(by.writer_id)
-    .bind::<BigInt, _>(by.epoch)
-    .bind::<SqlUuid, _>(oldest)
-    .execute(connection)
-    .await?;
+    let reached =
+        prepared("UPDATE leases SET oldest_run = least(oldest_run, $3) WHERE writer_id = $1 AND epoch = $2")
+            .bind::<SqlUuid, _>(by.writer_id)
+            .bind::<BigInt, _>(by.epoch)
+            .bind::<SqlUuid, _>(oldest)
+            .execute(connection)
+            .await?;
     Ok(reached > 0)
 }
 
@@ -430,7 +423,7 @@ async fn own(
     runs: &[Uuid],
     now: DateTime<Utc>,
 ) -> Result<Vec<Uuid>, StoreError> {
-    let owned: Vec<Found> = diesel::sql_query(
+    let owned: Vec<Found> = prepared(
         "UPDATE runs SET writer_id = $1, turn_order = CASE WHEN thread_id IS NOT NULL THEN $3 END,
              -- What has just left the queue executes nowhere.
              status = CASE WHEN thread_id IS NOT NULL AND status = 'running' THEN 'waiting' ELSE status END

@@ -8,6 +8,7 @@ use kernel::ThreadId;
 use uuid::Uuid;
 use wire::chat::Dialect;
 
+use crate::database::prepared::prepared;
 use crate::error::corrupt;
 use crate::schema::{runs, streams};
 use crate::system::partitions::day_of;
@@ -77,7 +78,7 @@ impl Store {
             #[diesel(sql_type = Nullable<BigInt>)]
             last: Option<i64>,
         }
-        let found: Last = diesel::sql_query(
+        let found: Last = prepared(
             "SELECT greatest(
                  (SELECT max(last_seq) FROM stream_events WHERE day = $1 AND stream_id = $2),
                  (SELECT last_seq FROM stream_events_kept WHERE stream_id = $2
@@ -112,7 +113,7 @@ impl Store {
         }
         // Each commit once: for a moment it may be in both tables. A stream whose events are kept may have very many: it is read
         // from the commit on that `after` is in.
-        let rows: Vec<Row> = diesel::sql_query(
+        let rows: Vec<Row> = prepared(
             "SELECT DISTINCT ON (first_seq) first_seq, last_seq, frames FROM (
                  SELECT first_seq, last_seq, frames FROM stream_events
                  WHERE day = $1 AND stream_id = $2 AND last_seq > $3
@@ -176,7 +177,7 @@ impl Store {
         let ids: Vec<Uuid> = seen.iter().map(|(id, _)| *id).collect();
         let days: Vec<NaiveDate> = ids.iter().map(|id| day_of(*id)).collect();
         let after: Vec<i64> = seen.iter().map(|(_, seq)| i64::try_from(*seq).unwrap_or(i64::MAX)).collect();
-        let rows: Vec<Row> = diesel::sql_query(
+        let rows: Vec<Row> = prepared(
             "SELECT a.id, e.first_seq, e.last_seq, e.frames, r.finished_at IS NOT NULL AS ended
              FROM unnest($1, $2, $3) AS a (id, day, seen)
              JOIN streams s ON s.id = a.id JOIN runs r ON r.id = s.run_id

@@ -7,6 +7,7 @@ use diesel_async::RunQueryDsl;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::database::prepared::prepared;
 use crate::schema::{webhook_replays, webhook_triggers};
 use crate::{Changes, Store, StoreError};
 
@@ -61,7 +62,7 @@ impl Store {
     ) -> Result<Option<TimeDelta>, StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;
-        let counted: Vec<Used> = diesel::sql_query(
+        let counted: Vec<Used> = prepared(
             "UPDATE webhook_triggers SET used_until = greatest(coalesce(used_until, $2), $2) + $3
              WHERE workflow_id = $1 AND greatest(coalesce(used_until, $2), $2) + $3 <= $2 + $4 RETURNING used_until",
         )

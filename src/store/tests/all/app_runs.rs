@@ -69,8 +69,9 @@ impl World {
             max_concurrent: 100,
             minutes: start.minutes,
             anonymous: start.anonymous,
+            fits: start.fits,
         };
-        self.store.admit_app_run(&wanted, || start.fits).await.unwrap()
+        self.store.admit_app_run(&wanted).await.unwrap()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Sessions of members on the hosts of apps.
 
+use std::sync::LazyLock;
+
 use auth::app_sign_in::{OVERLAP, ROTATED_EVERY, SESSION_IDLE};
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -7,6 +9,7 @@ use diesel::sql_types::{Bool, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUui
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
+use crate::database::prepared::prepared;
 use crate::{Changes, Store, StoreError};
 
 /// That the sign-in of `t` on the central host has not ended, and that its user is a member. `$5`: now, `$6`: the workspace.
@@ -14,6 +17,22 @@ pub(super) const IS_MEMBER: &str = "EXISTS (SELECT FROM sign_in_sessions c JOIN 
      JOIN workspace_members m ON m.user_id = u.id JOIN workspaces w ON w.id = m.workspace_id
      WHERE c.id = t.central_session AND c.user_id = t.user_id AND c.revoked_at IS NULL AND c.expires_at > $5
          AND u.email IS NOT NULL AND m.workspace_id = $6 AND m.invited_until IS NULL AND w.deleted_at IS NULL)";
+/// The session of a cookie.
+static BY_COOKIE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+            "SELECT t.id, t.user_id, o.name, o.email, t.expires_at, t.used_at, t.digest = $1 AND t.rotated_at <= $4 AS is_due
+             FROM app_sessions t JOIN users o ON o.id = t.user_id
+             WHERE t.app_id = $2 AND (t.digest = $1 OR t.previous_digest = $1 AND t.previous_until > $5)
+                 AND t.revoked_at IS NULL AND t.expires_at > $5 AND t.used_at > $3 AND {IS_MEMBER}"
+        )
+});
+/// Whether a session has not ended.
+static LIVES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT EXISTS (SELECT FROM app_sessions t WHERE t.id = $1 AND t.app_id = $2 AND t.revoked_at IS NULL
+                 AND t.used_at > $3 AND t.expires_at > $4 AND {IS_MEMBER}) AS lives"
+    )
+});
 
 /// How far the stored time of the last request may be behind.
 const STORED_EVERY: TimeDelta = TimeDelta::minutes(1);
@@ -66,7 +85,7 @@ impl Changes {
         reason: &str,
     ) -> Result<bool, StoreError> {
         let now = self.store.now();
-        let ended = diesel::sql_query(
+        let ended = prepared(
             "UPDATE app_sessions SET revoked_at = $3, revoked_reason = $4
              WHERE app_id = $2 AND (digest = $1 OR previous_digest = $1 AND previous_until > $3) AND revoked_at IS NULL",
         )
@@ -89,7 +108,7 @@ impl Changes {
         user: Uuid,
     ) -> Result<(), StoreError> {
         let now = self.store.now();
-        diesel::sql_query(
+        prepared(
             "WITH forgotten AS (DELETE FROM app_consents t USING apps a
                  WHERE a.id = t.app_id AND a.workspace_id = $2 AND t.user_id = $1)
              UPDATE app_sessions t SET revoked_at = $3, revoked_reason = 'no_member' FROM apps a
@@ -119,13 +138,7 @@ impl Store {
     pub async fn app_session(&self, shown: &AppSessionUse<'_>) -> Result<Option<AppSession>, StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;
-        let sql = format!(
-            "SELECT t.id, t.user_id, o.name, o.email, t.expires_at, t.used_at, t.digest = $1 AND t.rotated_at <= $4 AS is_due
-             FROM app_sessions t JOIN users o ON o.id = t.user_id
-             WHERE t.app_id = $2 AND (t.digest = $1 OR t.previous_digest = $1 AND t.previous_until > $5)
-                 AND t.revoked_at IS NULL AND t.expires_at > $5 AND t.used_at > $3 AND {IS_MEMBER}"
-        );
-        let found: Option<AppSession> = diesel::sql_query(sql)
+        let found: Option<AppSession> = prepared(&BY_COOKIE)
             .bind::<Bytea, _>(shown.digest)
             .bind::<SqlUuid, _>(shown.app)
             .bind::<Timestamptz, _>(now - SESSION_IDLE)
@@ -139,7 +152,7 @@ impl Store {
             && now - session.used_at >= STORED_EVERY
         {
             // Of many requests at once one stores it, and never back in time.
-            diesel::sql_query("UPDATE app_sessions SET used_at = $2 WHERE id = $1 AND used_at <= $3")
+            prepared("UPDATE app_sessions SET used_at = $2 WHERE id = $1 AND used_at <= $3")
                 .bind::<SqlUuid, _>(session.id)
                 .bind::<Timestamptz, _>(now)
                 .bind::<Timestamptz, _>(now - STORED_EVERY)
@@ -155,11 +168,7 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn app_session_lives(&self, app: Uuid, workspace: Uuid, id: Uuid) -> Result<bool, StoreError> {
         let now = self.now();
-        let sql = format!(
-            "SELECT EXISTS (SELECT FROM app_sessions t WHERE t.id = $1 AND t.app_id = $2 AND t.revoked_at IS NULL
-                 AND t.used_at > $3 AND t.expires_at > $4 AND {IS_MEMBER}) AS lives"
-        );
-        let found: Lives = diesel::sql_query(sql)
+        let found: Lives = prepared(&LIVES)
             .bind::<SqlUuid, _>(id)
             .bind::<SqlUuid, _>(app)
             .bind::<Timestamptz, _>(now - SESSION_IDLE)
@@ -178,7 +187,7 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn rotate_app_session(&self, id: Uuid, digest: &[u8], next: &[u8]) -> Result<bool, StoreError> {
         let now = self.now();
-        let rotated = diesel::sql_query(
+        let rotated = prepared(
             "UPDATE app_sessions SET digest = $3, previous_digest = digest, previous_until = $5, rotated_at = $4
              WHERE id = $1 AND digest = $2 AND revoked_at IS NULL",
         )

@@ -7,6 +7,7 @@ use kernel::{AttachmentId, ThreadId};
 use uuid::Uuid;
 
 use crate::chat::owner::OwnerKind;
+use crate::database::prepared::prepared;
 use crate::{Store, StoreError, StoredAttachment};
 
 /// A claim without a stored message is void after this time: the start of the turn has failed.
@@ -70,7 +71,7 @@ impl Store {
         let mut connection = self.connection().await?;
         let claimed = connection
             .transaction(async |connection| {
-                let claimed = diesel::sql_query(CLAIM)
+                let claimed = prepared(CLAIM)
                     .bind::<Array<SqlUuid>, _>(ids.iter().map(|id| id.0).collect::<Vec<_>>())
                     .bind::<SqlUuid, _>(thread.0)
                     .bind::<SqlUuid, _>(workflow)
@@ -106,7 +107,7 @@ impl Store {
         let those = |which: &dyn Fn(&StoredAttachment) -> bool| {
             before.iter().filter(|one| which(one)).map(|one| one.id.0).collect::<Vec<Uuid>>()
         };
-        diesel::sql_query(RELEASE)
+        prepared(RELEASE)
             .bind::<Array<SqlUuid>, _>(those(&|_| true))
             .bind::<SqlUuid, _>(thread.0)
             .bind::<Array<SqlUuid>, _>(those(&|one| one.owner_kind == OwnerKind::Anyone))
@@ -121,7 +122,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn forget_old_attachments(&self, before: DateTime<Utc>) -> Result<bool, StoreError> {
-        let found = diesel::sql_query(FORGET)
+        let found = prepared(FORGET)
             .bind::<Timestamptz, _>(before)
             .bind::<BigInt, _>(DELETED_AT_ONCE)
             .bind::<Timestamptz, _>(self.now() - CLAIM_LIMIT)

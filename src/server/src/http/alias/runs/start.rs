@@ -34,10 +34,8 @@ pub(super) async fn start(
     let principal = Principal::of(&visitor, &request)?;
     let key = principal.key(served.id, name, key, &input);
     let runs = visitor.app_runs();
-    if let Some(started) = runs.started(&key).await.map_err(refused)? {
-        return answer(&visitor, started, None).await;
-    }
     let version = runs.version(binding.version).await.map_err(ApiError::from)?;
+    let problems = input::problems(&input, binding, &version);
     let frozen = &binding.frozen.limits;
     let (minutes, anonymous) = limits::of(&visitor, name, frozen);
     let member = visitor.member.as_ref().map(|member| member.user);
@@ -45,8 +43,9 @@ pub(super) async fn start(
         app: RunApp { id: served.id, release: served.release.id, member },
         workspace: served.workspace,
         binding: name.to_owned(),
-        version: version.clone(),
-        input: input.clone(),
+        version,
+        input,
+        fits: problems.is_empty(),
         timeout_seconds: frozen.timeout_seconds,
         max_concurrent: frozen.max_concurrent,
         visitor: principal.visitor(),
@@ -54,13 +53,8 @@ pub(super) async fn start(
         anonymous,
         key,
     };
-    let mut problems = Vec::new();
-    let fits = || {
-        problems = input::problems(&input, binding, &version);
-        problems.is_empty()
-    };
     let handle = |run| app_handle::stored(&visitor.app_handles().handle(served.id, run));
-    match runs.start(new, fits, handle).await.map_err(refused)? {
+    match runs.start(new, handle).await.map_err(refused)? {
         AppStart::Started(started) => answer(&visitor, started, principal.into_cookie()).await,
         AppStart::Limited(wait) => Err(limited(wait)),
         AppStart::Unfit => Err(ApiError::problems(ErrorCode::InputInvalid, problems).into()),

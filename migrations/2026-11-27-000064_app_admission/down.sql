@@ -1,0 +1,1 @@
+DROP FUNCTION admit_app_run;
