@@ -34,5 +34,5 @@ mod text;
 pub mod triggers;
 
 pub use kinds::turn::Grace;
-pub use run::ImageLinks;
+pub use run::{ImageLinks, SharePermit, WorkspaceShare, WorkspaceShares};
 pub use system::{Settings, System};

@@ -51,7 +51,10 @@ use crate::run::quota::Quota;
 use crate::run::recover::Recovery;
 use crate::run::start::Starts;
 use crate::run::sweeper::Sweeper;
-use crate::run::{FileRoom, ImageLinks, Reads, RolloutSignals, RunPorts, SharedPorts, Wakeups};
+use crate::run::{
+    FileRoom, ImageLinks, READS, RECORD_CHANGES, RolloutSignals, RunPorts, SharedPorts, Wakeups,
+    WorkspaceShares,
+};
 use crate::runtime::{ArbiterPool, Guardian, Health};
 use crate::streams::{ForeignStreams, Topics};
 use crate::triggers::CronRounds;
@@ -164,7 +167,8 @@ impl System {
             outbound,
             quota: Quota::new(workspace_bytes),
             links,
-            reads: Reads::default(),
+            reads: WorkspaceShares::new(READS),
+            record_changes: WorkspaceShares::new(RECORD_CHANGES),
             file_room: FileRoom::default(),
             budgets: Budgets::default(),
             cache: Cache::default(),
@@ -238,6 +242,12 @@ impl System {
     #[must_use]
     pub fn encodings(&self) -> &Encodings {
         &self.encodings
+    }
+
+    /// Shares of changes of records: a change takes a permit before a connection.
+    #[must_use]
+    pub fn record_changes(&self) -> &WorkspaceShares {
+        &self.ports.record_changes
     }
 
     /// Trainings and evaluations.

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::quota::{Quota, WorkspaceFull};
-use super::reads::ReadsOf;
+use super::shares::WorkspaceShare;
 
 /// KiB that the requests of one workspace may hold of files at the same time.
 const MAX_HELD_KIB: u32 = 64 << 10;
@@ -48,7 +48,7 @@ pub(super) struct AttachmentsOf<'a> {
     pub(super) store: &'a Store,
     pub(super) quota: &'a Quota,
     pub(super) shows_items: bool,
-    pub(super) reads: ReadsOf,
+    pub(super) reads: WorkspaceShare,
     pub(super) room: Arc<Semaphore>,
 }
 
@@ -57,7 +57,7 @@ impl AttachmentsOf<'_> {
     async fn of_thread(&self, ids: &[&str]) -> Result<HashMap<String, StoredAttachment>, NodeError> {
         let Some(thread) = self.thread else { return Ok(HashMap::new()) };
         let named: Vec<AttachmentId> = ids.iter().filter_map(|id| AttachmentId::parse(id).ok()).collect();
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         let found = self.store.attachments_named(&named).await.map_err(|error| unreadable(&error))?;
         let own = found.into_iter().filter(|stored| stored.thread == Some(thread));
         Ok(own.map(|stored| (stored.id.to_string(), stored)).collect())
@@ -78,7 +78,7 @@ impl Attachments for AttachmentsOf<'_> {
 
     async fn bytes(&self, file: &AttachedFile, most: u64) -> Result<Vec<u8>, NodeError> {
         let digest = self.stored(&file.id).await?.digest.ok_or_else(|| attachment_not_found(&file.id))?;
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         let reader = self.store.read_blob(digest).await.map_err(|error| unreadable(&error))?;
         let mut reader = reader.ok_or_else(|| attachment_not_found(&file.id))?;
         let most = usize::try_from(most.min(reader.size())).unwrap_or(usize::MAX);
@@ -115,7 +115,7 @@ impl Attachments for AttachmentsOf<'_> {
             mime_type: mime_type.to_owned(),
             look: ImageLook { width, height, colour },
         };
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         let is_kept = self.store.keep_image(&shown, &bytes).await.map_err(|error| unreadable(&error))?;
         if is_kept {
             Ok(Some(shown.id.to_string()))

@@ -15,7 +15,7 @@ use uuid::{Builder, Uuid, Variant, Version};
 use wire::{CollectionKind, ErrorCode, FrozenCollection};
 
 use super::RunApp;
-use super::reads::ReadsOf;
+use super::shares::WorkspaceShare;
 use crate::run::quota::{Quota, WorkspaceFull};
 
 /// The collections of the release that a run belongs to.
@@ -23,7 +23,8 @@ pub(super) struct CollectionsOf<'a> {
     pub(super) app: Option<RunApp>,
     pub(super) workspace: Uuid,
     pub(super) store: &'a Store,
-    pub(super) reads: ReadsOf,
+    pub(super) reads: WorkspaceShare,
+    pub(super) changes: WorkspaceShare,
     pub(super) quota: &'a Quota,
     /// Read when the first node needs them.
     pub(super) frozen: OnceCell<BTreeMap<String, FrozenCollection>>,
@@ -62,7 +63,7 @@ impl CollectionsOf<'_> {
 #[async_trait]
 impl Collections for CollectionsOf<'_> {
     async fn get(&self, collection: &str, id: &str) -> Result<Option<Value>, NodeError> {
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         let (_, scope) = self.found(collection).await?;
         let Ok(id) = Uuid::parse_str(id) else { return Ok(None) };
         match self.store.record(scope, id).await.map_err(|error| failed(&error))? {
@@ -77,7 +78,7 @@ impl Collections for CollectionsOf<'_> {
         collection: &str,
         query: CollectionQuery,
     ) -> Result<(Vec<Value>, Option<String>), NodeError> {
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         let (_, scope) = self.found(collection).await?;
         let CollectionQuery { limit, descending, cursor } = query;
         let after = cursor.map(|cursor| position(&cursor, scope.collection, descending)).transpose()?;
@@ -94,13 +95,16 @@ impl Collections for CollectionsOf<'_> {
     }
 
     async fn put(&self, collection: &str, put: CollectionPut) -> Result<Value, NodeError> {
-        let _place = self.reads.place().await;
-        let (frozen, scope) = self.found(collection).await?;
+        let (frozen, scope) = {
+            let _permit = self.reads.permit().await;
+            self.found(collection).await?
+        };
         let full = |full: WorkspaceFull| NodeError::new(ErrorCode::WorkspaceFull, full.to_string());
         self.quota.room(self.workspace).map_err(full)?;
         let CollectionPut { data, replaces, attempt } = put;
         let text = checked(Value::Object(data), frozen.schema.clone()).await?;
         let write = RecordWrite { data: &text, written_by: Some(&attempt) };
+        let _permit = self.changes.permit().await;
         let stored = self.store.change(async |changes| match &replaces {
             None => created(changes, scope, id_of(&attempt), write).await,
             Some((id, version)) => replaced(changes, scope, (id, *version), write).await,

@@ -12,13 +12,13 @@ use store::{SealedCredential, Store};
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::reads::ReadsOf;
+use super::shares::WorkspaceShare;
 
 /// The secrets of one workspace.
 pub(crate) struct CredentialsOf<'a> {
     pub(crate) workspace: Uuid,
     pub(crate) store: &'a Store,
-    pub(crate) reads: ReadsOf,
+    pub(crate) reads: WorkspaceShare,
     pub(crate) ring: Option<&'a Arc<KeyRing>>,
 }
 
@@ -42,7 +42,7 @@ impl Credentials for CredentialsOf<'_> {
 
 impl CredentialsOf<'_> {
     async fn sealed(&self, names: &[String]) -> Result<Vec<SealedCredential>, NodeError> {
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         self.store.sealed_credentials(self.workspace, names).await.map_err(|error| {
             tracing::warn!(%error, "the vault cannot be read now");
             NodeError::retryable(error.code(), error.code().message())

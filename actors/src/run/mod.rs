@@ -24,11 +24,11 @@ pub(crate) mod lease;
 mod pace;
 pub(crate) mod queue;
 pub(crate) mod quota;
-mod reads;
 pub(crate) mod recover;
 pub(crate) mod refill;
 mod rollout;
 mod search;
+mod shares;
 pub(crate) mod start;
 mod stored_options;
 pub(crate) mod sweeper;
@@ -63,8 +63,9 @@ pub(crate) use config::overlaid;
 pub(crate) use event_writer::{EventWriter, Urgency};
 pub(crate) use frames::Frames;
 pub(crate) use journal::read_journal;
-pub(crate) use reads::Reads;
 pub(crate) use rollout::RolloutSignals;
+pub(crate) use shares::{READS, RECORD_CHANGES};
+pub use shares::{SharePermit, WorkspaceShare, WorkspaceShares};
 pub(crate) use wakeups::Wakeups;
 pub(crate) use writer::{End, RunWriter};
 
@@ -128,7 +129,9 @@ pub(crate) struct SharedPorts {
     /// Signs addresses of images.
     pub(crate) links: ImageLinks,
     /// Shares of the connections that runs read with.
-    pub(crate) reads: Reads,
+    pub(crate) reads: WorkspaceShares,
+    /// Shares of changes of records, of requests and of nodes.
+    pub(crate) record_changes: WorkspaceShares,
     /// Room for files that requests to models hold.
     pub(crate) file_room: FileRoom,
     /// Results of pure nodes.
@@ -288,6 +291,7 @@ impl<'a> Adapters<'a> {
                 workspace,
                 store: &ports.store,
                 reads: ports.reads.of(workspace),
+                changes: ports.record_changes.of(workspace),
                 quota: &ports.quota,
                 frozen: OnceCell::new(),
             },

@@ -12,7 +12,7 @@ use store::{IndexRefusal, MOST_INDEXED_CHUNKS, NewChunk, Store, StoreError, Stor
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::reads::ReadsOf;
+use super::shares::WorkspaceShare;
 use crate::run::quota::{Quota, WorkspaceFull};
 
 /// Bytes of the vectors that are held at the same time.
@@ -22,7 +22,7 @@ const PAGE_BYTES: usize = 4 << 20;
 pub(super) struct SearchOf<'a> {
     pub(super) workspace: Uuid,
     pub(super) store: &'a Store,
-    pub(super) reads: ReadsOf,
+    pub(super) reads: WorkspaceShare,
     pub(super) quota: &'a Quota,
 }
 
@@ -45,7 +45,7 @@ impl SearchIndex for SearchOf<'_> {
             let full = |full: WorkspaceFull| NodeError::new(ErrorCode::WorkspaceFull, full.to_string());
             self.quota.room(self.workspace).map_err(full)?;
         }
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         let dimensions = chunks.iter().find_map(|chunk| chunk.vector.as_ref()).map(Vec::len);
         let dimensions = dimensions.and_then(|dimensions| i32::try_from(dimensions).ok());
         let chunks: Vec<NewChunk> = chunks.into_iter().map(stored).collect();
@@ -67,7 +67,7 @@ impl SearchIndex for SearchOf<'_> {
         filter: Option<&Map<String, Value>>,
         most: usize,
     ) -> Result<Vec<Ranked>, NodeError> {
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         let index = self.found(index).await?;
         let filter = filter.map(|filter| Value::Object(filter.clone()));
         let most = i64::try_from(most).unwrap_or(i64::MAX);
@@ -83,7 +83,7 @@ impl SearchIndex for SearchOf<'_> {
         filter: Option<&Map<String, Value>>,
         most: usize,
     ) -> Result<Vec<Ranked>, NodeError> {
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         let known = self.found(index).await?;
         let dimensions = i32::try_from(vector.len()).ok();
         match known.dimensions {
@@ -118,7 +118,7 @@ impl SearchIndex for SearchOf<'_> {
     }
 
     async fn chunks(&self, index: &str, places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError> {
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         if places.is_empty() {
             return Ok(Vec::new());
         }

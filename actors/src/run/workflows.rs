@@ -9,21 +9,21 @@ use store::WorkflowRef;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::reads::ReadsOf;
+use super::shares::WorkspaceShare;
 use crate::plans::{LoadedVersion, PlanError, Plans};
 
 /// The workflows of one workspace.
 pub(super) struct WorkflowsOf {
     pub(super) workspace: Uuid,
     pub(super) plans: Arc<Plans>,
-    pub(super) reads: ReadsOf,
+    pub(super) reads: WorkspaceShare,
 }
 
 #[async_trait]
 impl Workflows for WorkflowsOf {
     async fn find(&self, workflow: &str, version: Option<u32>) -> Result<Resolved, NodeError> {
         let number = version.map(|number| i32::try_from(number).unwrap_or(i32::MAX));
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         let found = self.plans.find(self.workspace, &WorkflowRef::parse(workflow), number).await;
         found.map_err(unreadable)?.map(resolved).ok_or_else(|| match version {
             Some(number) => NodeError::new(
@@ -40,7 +40,7 @@ impl Workflows for WorkflowsOf {
     async fn version(&self, id: &str) -> Result<Resolved, NodeError> {
         let id =
             Uuid::parse_str(id).map_err(|error| NodeError::new(ErrorCode::Internal, error.to_string()))?;
-        let _place = self.reads.place().await;
+        let _permit = self.reads.permit().await;
         self.plans.version(id).await.map(resolved).map_err(unreadable)
     }
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::delivery::mail::Delivery;
 use crate::delivery::{Queue, pause};
-use crate::run::{CredentialsOf, Reads};
+use crate::run::{CredentialsOf, WorkspaceShares};
 use crate::text::stored_json;
 
 /// How long a claim of a request lasts; longer than one attempt may take.
@@ -27,7 +27,7 @@ const PATIENCE: TimeDelta = TimeDelta::days(1);
 /// The outbox.
 pub(super) struct Requests {
     pub(super) store: Store,
-    pub(super) reads: Reads,
+    pub(super) reads: WorkspaceShares,
     pub(super) vault: Option<Arc<KeyRing>>,
     pub(super) outbound: Outbound,
     pub(super) mail: Delivery,

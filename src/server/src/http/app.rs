@@ -4,12 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use actix_web::HttpRequest;
-use actors::System;
 use actors::kinds::action::Actions;
 use actors::kinds::app::AppRuns;
 use actors::kinds::training::Trainings;
 use actors::kinds::turn::chat::Chat;
 use actors::kinds::workflow::Runs;
+use actors::{System, WorkspaceShares};
 use auth::app_handle::AppHandleKey;
 use auth::keyring::KeyRing;
 use auth::link::LinkKey;
@@ -212,6 +212,11 @@ impl App {
     /// Counts changes of records by visitors who are not signed in: an app and a network.
     pub(super) fn record_writes(&self) -> &Limit<(Uuid, IpAddr)> {
         &self.inner.record_writes
+    }
+
+    /// Shares of changes of records.
+    pub(super) fn record_changes(&self) -> &WorkspaceShares {
+        self.inner.parts.system.record_changes()
     }
 
     /// Seals cursors of lists of records.

@@ -1,5 +1,6 @@
 //! Records of collections: what pages of apps read and write.
 
+mod busy;
 mod limits;
 mod lists;
 mod nodes;

@@ -1,8 +1,10 @@
 //! What a visitor can do with a collection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::HttpRequest;
+use actors::SharePermit;
 use store::RecordScope;
 use uuid::Uuid;
 use wire::{CollectionKind, CollectionVerb, ErrorCode};
@@ -12,6 +14,9 @@ use super::super::served::{ServedApp, ServedCollection};
 use super::super::visitor::Visitor;
 use crate::http::error::ApiError;
 use crate::http::query::Params;
+
+/// How long a change waits for a permit.
+const PERMIT_WAIT: Duration = Duration::from_secs(5);
 
 /// A collection that the visitor can use in one way.
 pub(super) struct Access {
@@ -97,4 +102,16 @@ pub(super) fn check_write(visitor: &Visitor) -> AliasResult<()> {
 pub(super) fn check_storage(visitor: &Visitor) -> AliasResult<()> {
     let room = visitor.runs().quota().room(visitor.served.workspace);
     room.map_err(|full| ApiError::new(ErrorCode::AppStorageFull).with_cause(full).into())
+}
+
+/// Waits for a permit of the app's workspace. A change takes it before a connection: writers of one collection, which wait for one
+/// another, must not occupy the connections of other workspaces.
+///
+/// # Errors
+/// `unavailable` if none is returned in time.
+pub(super) async fn change_permit(visitor: &Visitor) -> AliasResult<SharePermit> {
+    let share = visitor.record_changes().of(visitor.served.workspace);
+    let permit = kernel::timeout(&**visitor.clock(), PERMIT_WAIT, share.permit()).await;
+    let busy = || ApiError::new(ErrorCode::AppUnavailable).with_cause("too many changes of records at once");
+    Ok(permit.ok_or_else(busy)?)
 }

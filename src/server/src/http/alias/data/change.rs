@@ -12,11 +12,14 @@ use wire::{CollectionVerb, DataRecord, ErrorCode};
 
 use super::super::error::{AliasError, AliasResult};
 use super::super::visitor::Visitor;
-use super::access::{Access, check_storage, check_write, id, no_query};
+use super::access::{Access, change_permit, check_storage, check_write, id, no_query};
 use super::body::{MERGE_PATCH, check_schema, form, json, members, read, read_json, version};
 use super::precondition::Precondition;
 use super::{answer, record, refused};
 use crate::http::error::ApiError;
+
+/// How often a patch is merged before its record is locked; the last time, under the lock.
+const MERGES: u32 = 3;
 
 /// `PUT /__service/data/{collection}/{id}`: replaces the data.
 pub(super) async fn put(
@@ -35,6 +38,7 @@ pub(super) async fn put(
     check_schema(&access, &data).await?;
     check_storage(&visitor)?;
     let id = id(&request)?;
+    let _permit = change_permit(&visitor).await?;
     let changed = in_transaction(&visitor, async |changes: &mut Changes| {
         let (locked, current) = found(changes, &access, id, &precondition).await?;
         replace(changes, &locked, &current, &text).await
@@ -56,15 +60,39 @@ pub(super) async fn patch(
     check_storage(&visitor)?;
     let precondition = Precondition::of(&request, None);
     let id = id(&request)?;
-    let changed = in_transaction(&visitor, async |changes: &mut Changes| {
-        let (locked, current) = found(changes, &access, id, &precondition).await?;
-        let before: Value = serde_json::from_str(&current.data).map_err(|error| internal(&error))?;
-        let data = Arc::new(merge_patch(before, &patch));
-        let text = form(&data)?;
-        check_schema(&access, &data).await?;
-        replace(changes, &locked, &current, &text).await
-    });
-    Ok(answer(HttpResponse::Ok(), &changed.await?))
+    let _permit = change_permit(&visitor).await?;
+    let mut attempt = 1;
+    loop {
+        // The check may take long, and its transaction would keep all writers of the collection waiting.
+        let read = visitor.store().record(access.scope, id).await?.map_err(refused)?;
+        precondition.check(read.version)?;
+        let text = merged(&access, &read, &patch).await?;
+        let changed = in_transaction(&visitor, async |changes: &mut Changes| {
+            let (locked, current) = found(changes, &access, id, &precondition).await?;
+            if current.version == read.version {
+                return replace(changes, &locked, &current, &text).await.map(Some);
+            }
+            if attempt < MERGES {
+                return Ok(None);
+            }
+            // Others were faster each time.
+            let text = merged(&access, &current, &patch).await?;
+            replace(changes, &locked, &current, &text).await.map(Some)
+        });
+        if let Some(changed) = changed.await? {
+            return Ok(answer(HttpResponse::Ok(), &changed));
+        }
+        attempt += 1;
+    }
+}
+
+/// The data of a record with a patch, checked, as it is stored.
+async fn merged(access: &Arc<Access>, record: &StoredRecord, patch: &Value) -> AliasResult<String> {
+    let before: Value = serde_json::from_str(&record.data).map_err(|error| internal(&error))?;
+    let data = Arc::new(merge_patch(before, patch));
+    let text = form(&data)?;
+    check_schema(access, &data).await?;
+    Ok(text)
 }
 
 /// `DELETE /__service/data/{collection}/{id}`: deletes the record and erases its data.
@@ -74,6 +102,7 @@ pub(super) async fn delete(visitor: Visitor, request: HttpRequest) -> AliasResul
     check_write(&visitor)?;
     let precondition = Precondition::of(&request, None);
     let id = id(&request)?;
+    let _permit = change_permit(&visitor).await?;
     in_transaction(&visitor, async |changes: &mut Changes| {
         let (locked, current) = found(changes, &access, id, &precondition).await?;
         Ok(changes.delete_record(&locked, &current).await?)

@@ -6,6 +6,7 @@ use std::time::Duration;
 use actix_web::http::header::LOCATION;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use actors::SharePermit;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use store::{Begun, Changes, RecordWrite, RequestKey, Reserved, StoredAnswer};
@@ -14,7 +15,7 @@ use wire::{CollectionVerb, DataRecord, ErrorCode};
 use super::super::error::{AliasError, AliasResult};
 use super::super::runs::cookie;
 use super::super::visitor::Visitor;
-use super::access::{Access, check_storage, check_write, no_query};
+use super::access::{Access, change_permit, check_storage, check_write, no_query};
 use super::body::{check_schema, form, members, read_json};
 use super::{answer, record, refused};
 use crate::http::error::ApiError;
@@ -48,7 +49,8 @@ pub(super) async fn create(
     let text = form(&data)?;
     check_schema(&access, &data).await?;
     check_storage(&visitor)?;
-    let mut changes = match begun(&visitor, key).await? {
+    let (begun, _permit) = begun(&visitor, key).await?;
+    let mut changes = match begun {
         Begun::New(changes) => changes,
         Begun::Answered(known) => return replayed(&access, &known, &data),
         Begun::Reused => return Err(ErrorCode::AppKeyReused.into()),
@@ -81,15 +83,21 @@ async fn make(
 }
 
 /// Begins the change, after another request with the same key has ended.
-async fn begun(visitor: &Visitor, key: Option<RequestKey>) -> AliasResult<Begun> {
-    let Some(key) = key else { return Ok(Begun::New(Box::new(visitor.store().begin().await?))) };
-    for _ in 0..PAUSES {
-        match visitor.store().begin_request(key.clone()).await? {
-            Begun::InProgress => visitor.clock().sleep(PAUSE).await,
-            begun => return Ok(begun),
+async fn begun(visitor: &Visitor, key: Option<RequestKey>) -> AliasResult<(Begun, SharePermit)> {
+    let mut pauses = 0;
+    loop {
+        let permit = change_permit(visitor).await?;
+        let begun = match &key {
+            Some(key) => visitor.store().begin_request(key.clone()).await?,
+            None => Begun::New(Box::new(visitor.store().begin().await?)),
+        };
+        if !matches!(begun, Begun::InProgress) || pauses == PAUSES {
+            return Ok((begun, permit));
         }
+        drop(permit);
+        pauses += 1;
+        visitor.clock().sleep(PAUSE).await;
     }
-    Ok(Begun::InProgress)
 }
 
 /// Keys of different collections and visitors never meet.

@@ -1,0 +1,95 @@
+//! Shares of the connections of the pool: what one workspace does at once keeps the others waiting for a few queries only.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use uuid::Uuid;
+
+/// Reads of one workspace's runs at the same time.
+pub(crate) const READS: usize = 3;
+/// Changes of records of one workspace at the same time. Changes of a collection are one after another: more of them would hold
+/// connections and wait.
+pub(crate) const RECORD_CHANGES: usize = 2;
+
+/// The shares of all workspaces. Cheap to clone.
+#[derive(Clone)]
+pub struct WorkspaceShares {
+    at_once: usize,
+    shares: Arc<Mutex<HashMap<Uuid, Weak<Semaphore>>>>,
+}
+
+impl WorkspaceShares {
+    /// Shares of so many permits.
+    pub(crate) fn new(at_once: usize) -> Self {
+        Self { at_once, shares: Arc::default() }
+    }
+
+    /// The share of a workspace; forgotten when its last holder is gone.
+    #[must_use]
+    pub fn of(&self, workspace: Uuid) -> WorkspaceShare {
+        let mut shares = self.shares.lock();
+        if let Some(share) = shares.get(&workspace).and_then(Weak::upgrade) {
+            return WorkspaceShare(share);
+        }
+        shares.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Semaphore::new(self.at_once));
+        shares.insert(workspace, Arc::downgrade(&share));
+        WorkspaceShare(share)
+    }
+}
+
+/// The share of one workspace.
+pub struct WorkspaceShare(Arc<Semaphore>);
+
+/// A part of a share. Dropped, it is returned.
+#[derive(Debug)]
+pub struct SharePermit {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl WorkspaceShare {
+    /// Waits for a permit. A holder of one must not ask for another.
+    pub async fn permit(&self) -> SharePermit {
+        // Never closed.
+        SharePermit { _permit: Arc::clone(&self.0).acquire_owned().await.ok() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_workspace_has_three_permits_and_others_have_theirs() {
+        let (reads, busy, other) = (WorkspaceShares::new(READS), Uuid::from_u128(1), Uuid::from_u128(2));
+        // Each run has its own handle of the share.
+        let runs: Vec<WorkspaceShare> = (0..4).map(|_| reads.of(busy)).collect();
+        let mut held: Vec<_> = runs.iter().map(|run| run.permit().now_or_never()).collect();
+        assert_eq!(held.iter().flatten().count(), READS);
+        assert!(reads.of(other).permit().now_or_never().is_some());
+        held.remove(0);
+        assert!(runs[3].permit().now_or_never().is_some());
+    }
+
+    #[test]
+    fn shares_without_a_holder_are_forgotten() {
+        let reads = WorkspaceShares::new(READS);
+        for id in 0..100 {
+            let _ = reads.of(Uuid::from_u128(id));
+        }
+        assert_eq!(reads.shares.lock().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_permit_outlives_the_handle_of_its_share() {
+        let (changes, workspace) = (WorkspaceShares::new(1), Uuid::from_u128(1));
+        let held = changes.of(workspace).permit().await;
+        assert!(changes.of(workspace).permit().now_or_never().is_none());
+        drop(held);
+        assert!(changes.of(workspace).permit().now_or_never().is_some());
+    }
+}
