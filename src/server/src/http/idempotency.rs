@@ -84,7 +84,7 @@ impl Once {
         request: &HttpRequest,
         digest: Vec<u8>,
     ) -> ApiResult<Self> {
-        let key = key(request)?.map(|key| RequestKey { scope: scope(caller, request), key, digest });
+        let key = key(request)?.map(|key| RequestKey { scopes: vec![scope(caller, request)], key, digest });
         Ok(Self { app: caller.app().clone(), key })
     }
 

@@ -6,6 +6,7 @@
 
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
+use diesel::upsert::excluded;
 use diesel_async::{AnsiTransactionManager, RunQueryDsl, TransactionManager};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
@@ -25,8 +26,9 @@ diesel::define_sql_function! {
 /// A request's `Idempotency-Key`.
 #[derive(Debug, Clone)]
 pub struct RequestKey {
-    /// Caller and route.
-    pub scope: String,
+    /// Caller and route; the first decides whether the key is known, and the answer is stored in each. A caller that has another name
+    /// by the time of the retry has a scope of that name, too.
+    pub scopes: Vec<String>,
     /// The header's value.
     pub key: String,
     /// SHA-256 of the request.
@@ -34,9 +36,13 @@ pub struct RequestKey {
 }
 
 impl RequestKey {
+    fn scope(&self) -> &str {
+        self.scopes.as_slice().first().map_or("", String::as_str)
+    }
+
     /// Requests with the same one are not at work at once.
     fn lock(&self) -> i64 {
-        lock_of(&format!("{}\n{}", self.scope, self.key))
+        lock_of(&format!("{}\n{}", self.scope(), self.key))
     }
 }
 
@@ -87,7 +93,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn answered(&self, key: &RequestKey) -> Result<Reserved<StoredAnswer>, StoreError> {
-        self.known_key(&key.scope, &key.key, &key.digest).await
+        self.known_key(key.scope(), &key.key, &key.digest).await
     }
 
     /// Begins the changes of a request, unless its key says that it was answered or is at work.
@@ -103,7 +109,7 @@ impl Store {
             return Ok(Begun::InProgress);
         }
         // Behind the lock: who had it has committed or is gone.
-        let known = idempotency::known(connection, &key.scope, &key.key, &key.digest, self.now()).await?;
+        let known = idempotency::known(connection, key.scope(), &key.key, &key.digest, self.now()).await?;
         changes.key = Some(key);
         let begun = match known {
             Reserved::New => return Ok(Begun::New(Box::new(changes))),
@@ -163,21 +169,29 @@ impl Changes {
         let now = self.store.now();
         if let (Some(key), Some(answer)) = (&self.key, answer) {
             let outcome = serde_json::to_value(answer).map_err(|e| corrupt("idempotency outcome", e))?;
-            let row = (
-                idempotency_keys::request_digest.eq(&key.digest),
-                idempotency_keys::outcome.eq(outcome),
-                idempotency_keys::created_at.eq(now),
-            );
+            let rows: Vec<_> = key
+                .scopes
+                .iter()
+                .map(|scope| {
+                    (
+                        idempotency_keys::scope.eq(scope),
+                        idempotency_keys::key.eq(&key.key),
+                        idempotency_keys::request_digest.eq(&key.digest),
+                        idempotency_keys::outcome.eq(&outcome),
+                        idempotency_keys::created_at.eq(now),
+                    )
+                })
+                .collect();
             // One that is there is too old to be honoured.
             diesel::insert_into(idempotency_keys::table)
-                .values((
-                    idempotency_keys::scope.eq(&key.scope),
-                    idempotency_keys::key.eq(&key.key),
-                    row.clone(),
-                ))
+                .values(rows)
                 .on_conflict((idempotency_keys::scope, idempotency_keys::key))
                 .do_update()
-                .set(row)
+                .set((
+                    idempotency_keys::request_digest.eq(excluded(idempotency_keys::request_digest)),
+                    idempotency_keys::outcome.eq(excluded(idempotency_keys::outcome)),
+                    idempotency_keys::created_at.eq(excluded(idempotency_keys::created_at)),
+                ))
                 .execute(&mut *self.connection)
                 .await?;
         }

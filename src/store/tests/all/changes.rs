@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::support::World;
 
 fn key(scope: &str, digest: &[u8]) -> RequestKey {
-    RequestKey { scope: scope.to_owned(), key: "k".to_owned(), digest: digest.to_vec() }
+    RequestKey { scopes: vec![scope.to_owned()], key: "k".to_owned(), digest: digest.to_vec() }
 }
 
 fn answer(body: &str) -> StoredAnswer {
@@ -109,6 +109,18 @@ async fn while_one_is_at_work_its_twin_is_told_so() {
     first.commit(Some(&answer("{}"))).await.unwrap();
     let twin = world.store.begin_request(key("s", b"one")).await.unwrap();
     assert!(matches!(twin, Begun::Answered(known) if known == answer("{}")));
+}
+
+#[tokio::test]
+async fn an_answer_is_found_in_each_scope_of_its_key() {
+    let world = World::new().await;
+    let workflow = world.workflow("w").await.unwrap().id;
+    let both = RequestKey { scopes: vec!["s".to_owned(), "t".to_owned()], ..key("s", b"one") };
+    publish(&world.store, both, workflow, "{}").await;
+    for scope in ["s", "t"] {
+        assert_eq!(world.store.answered(&key(scope, b"one")).await.unwrap(), Reserved::Same(answer("{}")));
+        assert_eq!(world.store.answered(&key(scope, b"two")).await.unwrap(), Reserved::Different);
+    }
 }
 
 #[tokio::test]

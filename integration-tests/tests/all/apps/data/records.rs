@@ -173,6 +173,35 @@ async fn a_key_creates_one_record() {
 }
 
 #[tokio::test]
+async fn a_retry_with_the_cookie_of_the_answer_or_without_it_finds_the_record() {
+    let t = TestService::start().await;
+    let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
+    let post = async |headers: &[(&str, &str)]| {
+        let headers = [&[JSON, ("idempotency-key", "k")], headers].concat();
+        site.send("POST", "/__service/data/likes", &headers, r#"{"data": {"n": 1}}"#).await
+    };
+    let first = post(&[]).await;
+    let set = first.answer.header("set-cookie").unwrap();
+    let cookie = set.split(';').next().unwrap();
+    assert!(cookie.starts_with("__Host-svc_anon="), "{set}");
+    for headers in [&[("cookie", cookie)][..], &[], &[("cookie", "__Host-svc_anon=x")]] {
+        let again = post(headers).await;
+        assert_eq!((again.status, &again.text), (201, &first.text), "{headers:?}");
+        assert_eq!(again.answer.header("idempotency-replayed"), Some("true"));
+        assert_eq!(again.answer.header("set-cookie"), None);
+    }
+    // Another visitor has keys of their own, and keeps their cookie.
+    let config = site.send("GET", "/__service/config", &[], "").await;
+    let other = config.answer.header("set-cookie").unwrap().split(';').next().unwrap();
+    let of_other = post(&[("cookie", other)]).await;
+    assert_ne!(of_other.text, first.text);
+    assert_eq!(of_other.answer.header("set-cookie"), None);
+    // Without a key no answer is repeated, so that no visitor needs to be known.
+    assert_eq!(site.create("likes", &json!({})).await.answer.header("set-cookie"), None);
+    assert_eq!(t.scalar("SELECT count(*) FROM app_records").await, "3");
+}
+
+#[tokio::test]
 async fn a_deleted_collection_is_gone_until_a_release_has_the_new_one() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;

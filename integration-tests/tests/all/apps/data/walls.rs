@@ -29,6 +29,10 @@ async fn a_visitor_can_do_what_the_release_says() {
     for missing in ["other", "Reads", "reads%2f", "..", "a'b"] {
         assert_eq!(site.get(missing).await.refusal(), "404 not_found", "{missing}");
     }
+    for bad in ["%FF", "reads/%FF", "reads/%zz", "%C3", "reads%2"] {
+        assert_eq!(site.get(bad).await.refusal(), "400 bad_request", "{bad}");
+    }
+    assert_eq!(site.delete("reads/%FF", &[]).await.refusal(), "400 bad_request");
     // A capability comes before a key and a body.
     let bad = site.send("POST", "/__service/data/reads", &[("idempotency-key", "")], "{").await;
     assert_eq!(bad.refusal(), "401 login_required");

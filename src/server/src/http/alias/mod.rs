@@ -4,10 +4,13 @@
 mod alias_paths;
 mod assets;
 mod client;
+mod cookie;
 mod data;
 mod error;
 mod headers;
+mod key;
 mod login;
+mod path;
 mod runs;
 mod served;
 mod session;

@@ -8,7 +8,6 @@ mod index;
 mod members;
 mod negotiate;
 mod parts;
-mod path;
 
 use std::sync::Arc;
 
@@ -25,6 +24,7 @@ pub(super) use hashed::routes;
 use super::alias_paths::{self, PREFIX};
 use super::error::AliasResult;
 use super::page;
+use super::path;
 use super::served::ServedApp;
 use super::visitor::{refuse_workers, says, served};
 use crate::http::error::{ApiError, ApiResult};

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use wire::{CollectionKind, CollectionVerb, ErrorCode};
 
 use super::super::error::AliasResult;
+use super::super::path::segment;
 use super::super::served::{ServedApp, ServedCollection};
 use super::super::visitor::Visitor;
 use crate::http::error::ApiError;
@@ -30,9 +31,9 @@ impl Access {
     /// The collection that the path names.
     ///
     /// # Errors
-    /// `not_found` if the release has none of this name, `login_required` if members could do it, else `forbidden`.
+    /// `bad_request` if the path cannot be decoded, `not_found` if the release has none of this name, `login_required` if members could do it, else `forbidden`.
     pub(super) fn of(visitor: &Visitor, request: &HttpRequest, verb: CollectionVerb) -> AliasResult<Self> {
-        let name = request.match_info().query("collection").to_owned();
+        let name = segment(request, "collection")?.to_owned();
         let collection = visitor.served.release.collections.get(&name).ok_or(ErrorCode::AppPathNotFound)?;
         let capabilities = &collection.frozen.capabilities;
         let of_members = capabilities.member.contains(&verb);
@@ -64,7 +65,7 @@ impl Access {
 
 /// The record that the path names. An id that is not one is of no record.
 pub(super) fn id(request: &HttpRequest) -> AliasResult<Uuid> {
-    let text = request.match_info().query("id");
+    let text = segment(request, "id")?;
     let id = Uuid::parse_str(text).ok().filter(|id| id.to_string() == text);
     Ok(id.ok_or(ErrorCode::AppPathNotFound)?)
 }

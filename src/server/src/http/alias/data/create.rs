@@ -7,19 +7,18 @@ use actix_web::http::header::LOCATION;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use actors::SharePermit;
-use ring::digest::{SHA256, digest};
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::{Begun, Changes, RecordWrite, RequestKey, Reserved, StoredAnswer};
 use wire::{CollectionVerb, DataRecord, ErrorCode};
 
-use super::super::error::{AliasError, AliasResult};
-use super::super::runs::cookie;
+use super::super::error::AliasResult;
+use super::super::key::{self, Principal};
 use super::super::visitor::Visitor;
 use super::access::{Access, change_permit, check_storage, check_write, no_query};
 use super::body::{check_schema, form, members, read_json};
 use super::{answer, record, refused};
 use crate::http::error::ApiError;
-use crate::http::idempotency::{REPLAYED, key};
+use crate::http::idempotency::REPLAYED;
 
 /// How often, and for how long at most, a request waits for another one with its key.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -33,11 +32,15 @@ pub(super) async fn create(
 ) -> AliasResult<HttpResponse> {
     let access = Arc::new(Access::of(&visitor, &request, CollectionVerb::Create)?);
     no_query(&request)?;
-    let key = key(&request).map_err(|_| AliasError::from(ErrorCode::AppIdempotencyKeyInvalid))?;
+    let key = key::optional(&request)?;
     let body = read_json(&visitor, &request, payload).await?;
     let mut members = members(&body, &["data"])?;
     let data = Arc::new(members.remove("data").unwrap_or_default());
-    let key = key.map(|key| request_key(&visitor, &request, &access, key, &data));
+    let principal = key.is_some().then(|| Principal::of(&visitor, &request)).transpose()?;
+    let key = principal
+        .as_ref()
+        .zip(key)
+        .map(|(principal, key)| principal.record_key(access.scope.app, access.scope.collection, key, &data));
     if let Some(key) = &key {
         match visitor.store().answered(key).await? {
             Reserved::New => {}
@@ -60,7 +63,11 @@ pub(super) async fn create(
     match made {
         Ok(made) => {
             changes.commit(Some(&noted(&made))).await?;
-            Ok(created(HttpResponse::Created(), &access, &made))
+            let mut head = HttpResponse::Created();
+            if let Some(cookie) = principal.and_then(Principal::into_cookie) {
+                head.cookie(cookie.into_cookie());
+            }
+            Ok(created(head, &access, &made))
         }
         Err(error) => {
             changes.roll_back().await;
@@ -98,30 +105,6 @@ async fn begun(visitor: &Visitor, key: Option<RequestKey>) -> AliasResult<(Begun
         pauses += 1;
         visitor.clock().sleep(PAUSE).await;
     }
-}
-
-/// Keys of different collections and visitors never meet.
-fn request_key(
-    visitor: &Visitor,
-    request: &HttpRequest,
-    access: &Access,
-    key: String,
-    data: &Value,
-) -> RequestKey {
-    let cookie = cookie::read(visitor, request);
-    let who = match (&visitor.member, cookie) {
-        (Some(member), _) => format!("member:{}", member.user),
-        (None, Some(cookie)) => format!("visitor:{}", hex::encode(cookie)),
-        (None, None) => format!("network:{}", visitor.network),
-    };
-    let scope = format!("records|{}|{}|{who}", access.scope.app, access.scope.collection);
-    let asked = json!(["POST", access.scope.collection, data]);
-    // An integer beyond 2^53 has no canonical form, and counts as it is written.
-    let digest = match engine::digest(&asked) {
-        Ok(digest) => digest.to_vec(),
-        Err(_) => digest(&SHA256, asked.to_string().as_bytes()).as_ref().to_vec(),
-    };
-    RequestKey { scope, key, digest }
 }
 
 /// What a key stands for: the record, without its data, which the same request brings along.

@@ -1,15 +1,16 @@
-//! The `Idempotency-Key` of a start, and whose it is.
+//! The `Idempotency-Key` of a start or of a new record, and whose it is.
 
 use actix_web::HttpRequest;
 use actors::kinds::app::AppKey;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
+use store::RequestKey;
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::super::error::AliasResult;
-use super::super::visitor::Visitor;
 use super::cookie::{self, NewCookie};
+use super::error::AliasResult;
+use super::visitor::Visitor;
 use crate::http::error::ApiResult;
 use crate::http::idempotency;
 
@@ -19,8 +20,8 @@ pub(super) enum Principal {
     Member(Uuid),
     /// A visitor with a genuine cookie, by its SHA-256.
     Visitor(Vec<u8>),
-    /// A visitor without one: the network of the client, and the cookie that a new start gives. A retry with or without that cookie
-    /// finds the same run.
+    /// A visitor without one: the network of the client, and the cookie that the answer gives. A retry with or without that cookie
+    /// finds what the first request made.
     Network(String, NewCookie),
 }
 
@@ -44,7 +45,7 @@ impl Principal {
         }
     }
 
-    /// The cookie that a new start gives.
+    /// The cookie that the answer gives.
     pub(super) fn into_cookie(self) -> Option<NewCookie> {
         match self {
             Self::Member(_) | Self::Visitor(_) => None,
@@ -52,9 +53,9 @@ impl Principal {
         }
     }
 
-    /// Scopes of its keys.
-    fn scopes(&self, app: Uuid, binding: &str) -> Vec<String> {
-        let scope = |principal: String| format!("app|{app}|{binding}|{principal}");
+    /// Scopes of its keys for one thing; the first decides whether a key is known.
+    fn scopes(&self, of: &str) -> Vec<String> {
+        let scope = |principal: String| format!("{of}|{principal}");
         let of_visitor = |digest: &[u8]| scope(format!("visitor:{}", hex::encode(digest)));
         match self {
             Self::Member(user) => vec![scope(format!("member:{user}"))],
@@ -67,19 +68,30 @@ impl Principal {
 
     /// The key of a start.
     pub(super) fn key(&self, app: Uuid, binding: &str, key: String, input: &Value) -> AppKey {
-        AppKey { scopes: self.scopes(app, binding), key, digest: fingerprint(binding, input) }
+        let scopes = self.scopes(&format!("app|{app}|{binding}"));
+        AppKey { scopes, key, digest: fingerprint(binding, input) }
+    }
+
+    /// The key of a new record.
+    pub(super) fn record_key(&self, app: Uuid, collection: Uuid, key: String, data: &Value) -> RequestKey {
+        let scopes = self.scopes(&format!("records|{app}|{collection}"));
+        RequestKey { scopes, key, digest: fingerprint(&collection.to_string(), data) }
     }
 }
 
-/// The request's key.
+/// The request's key, if it has one.
+pub(super) fn optional(request: &HttpRequest) -> AliasResult<Option<String>> {
+    Ok(idempotency::key(request).map_err(|_| ErrorCode::AppIdempotencyKeyInvalid)?)
+}
+
+/// The same where a request needs one.
 pub(super) fn header(request: &HttpRequest) -> AliasResult<String> {
-    let key = idempotency::key(request).map_err(|_| ErrorCode::AppIdempotencyKeyInvalid)?;
-    Ok(key.ok_or(ErrorCode::IdempotencyKeyRequired)?)
+    Ok(optional(request)?.ok_or(ErrorCode::IdempotencyKeyRequired)?)
 }
 
 /// What a request with the same key must have in common. An integer beyond 2^53 has no canonical form, and counts as it is written.
-fn fingerprint(binding: &str, input: &Value) -> Vec<u8> {
-    let request = json!(["POST", binding, input]);
+fn fingerprint(of: &str, body: &Value) -> Vec<u8> {
+    let request = json!(["POST", of, body]);
     match engine::digest(&request) {
         Ok(digest) => digest.to_vec(),
         Err(_) => digest(&SHA256, request.to_string().as_bytes()).as_ref().to_vec(),

@@ -5,7 +5,7 @@ use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
 use auth::app_handle;
 
-use super::super::visitor::Visitor;
+use super::visitor::Visitor;
 use crate::http::error::ApiResult;
 
 const NAME: &str = "__Host-svc_anon";
@@ -13,7 +13,7 @@ const NAME: &str = "__Host-svc_anon";
 const KEPT: Duration = Duration::days(400);
 
 /// SHA-256 of the request's cookie. A forged cookie is ignored, and so are two.
-pub(in crate::http::alias) fn read(visitor: &Visitor, request: &HttpRequest) -> Option<Vec<u8>> {
+pub(super) fn read(visitor: &Visitor, request: &HttpRequest) -> Option<Vec<u8>> {
     let cookies = request.cookies().ok()?;
     let mut named = cookies.iter().filter(|cookie| cookie.name() == NAME);
     let value = named.next()?.value();
