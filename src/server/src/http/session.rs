@@ -3,6 +3,8 @@
 //! The cookie says who the user is, not that they want what is asked: whatever changes something checks the origin too
 //! ([`super::cors::is_foreign`]).
 
+use std::borrow::Cow;
+
 use actix_web::HttpRequest;
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
@@ -77,7 +79,11 @@ pub(super) fn no_cookie() -> Cookie<'static> {
 
 /// A cookie that goes nowhere but to this host, over https (or loopback), out of reach of scripts. `Lax`: it comes along
 /// when a user follows a link to us, and with nothing that another site's page sends.
-pub(super) fn host_cookie(name: &'static str, value: &str, kept: Duration) -> Cookie<'static> {
+pub(super) fn host_cookie(
+    name: impl Into<Cow<'static, str>>,
+    value: &str,
+    kept: Duration,
+) -> Cookie<'static> {
     Cookie::build(name, value.to_owned())
         .path("/")
         .http_only(true)

@@ -7,7 +7,6 @@ mod races;
 mod refusals;
 mod sessions;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use client::Answer;
@@ -22,8 +21,8 @@ const NOTES: &str = "http://notes.apps.localhost:8000";
 const OTHER: &str = "http://other.apps.localhost:8000";
 /// What an app knows a browser by.
 const COOKIE: &str = "__Host-svc_app";
-/// What a sign-in to an app is bound to.
-const LOGIN: &str = "__Host-svc_login";
+/// Names of cookies that bind sign-ins to a browser begin with it.
+const LOGIN: &str = "__Host-svc_login_";
 const SESSION: &str = "__Host-svc_session";
 const ADA: &str = "ada@example.org";
 
@@ -66,7 +65,8 @@ async fn publish(t: &TestService, alias: &str, access: &str) {
 #[derive(Clone)]
 struct Browser<'a> {
     t: &'a TestService,
-    jar: Arc<Mutex<BTreeMap<(String, String), String>>>,
+    /// Host, name and value of each cookie, the oldest first, as browsers send them.
+    jar: Arc<Mutex<Vec<(String, String, String)>>>,
 }
 
 impl<'a> Browser<'a> {
@@ -75,15 +75,28 @@ impl<'a> Browser<'a> {
     }
 
     fn cookie(&self, origin: &str, name: &str) -> Option<String> {
-        self.jar.lock().unwrap().get(&(host(origin), name.to_owned())).cloned()
+        let (of, jar) = (host(origin), self.jar.lock().unwrap());
+        jar.iter().find(|(host, known, _)| *host == of && known == name).map(|(_, _, value)| value.clone())
+    }
+
+    /// The cookies of sign-ins that the browser has begun.
+    fn logins(&self, origin: &str) -> Vec<(String, String)> {
+        let jar = self.jar.lock().unwrap();
+        let of_host = jar.iter().filter(|(of, name, _)| *of == host(origin) && name.starts_with(LOGIN));
+        of_host.map(|(_, name, value)| (name.clone(), value.clone())).collect()
     }
 
     fn set_cookie(&self, origin: &str, name: &str, value: &str) {
-        self.jar.lock().unwrap().insert((host(origin), name.to_owned()), value.to_owned());
+        let (of, mut jar) = (host(origin), self.jar.lock().unwrap());
+        match jar.iter_mut().find(|(host, known, _)| *host == of && known == name) {
+            Some(known) => value.clone_into(&mut known.2),
+            None => jar.push((of, name.to_owned(), value.to_owned())),
+        }
     }
 
     fn forget(&self, origin: &str, name: &str) {
-        self.jar.lock().unwrap().remove(&(host(origin), name.to_owned()));
+        let of = host(origin);
+        self.jar.lock().unwrap().retain(|(host, known, _)| *host != of || known != name);
     }
 
     async fn send(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
@@ -94,8 +107,8 @@ impl<'a> Browser<'a> {
             .lock()
             .unwrap()
             .iter()
-            .filter(|((of, _), _)| *of == host)
-            .map(|((_, name), value)| format!("{name}={value}"))
+            .filter(|(of, _, _)| *of == host)
+            .map(|(_, name, value)| format!("{name}={value}"))
             .collect();
         let cookies = cookies.join("; ");
         let mut all = vec![("host", authority.as_str())];
@@ -238,6 +251,11 @@ fn with(url: &str, name: &str, value: Option<&str>) -> String {
     }
     drop(query);
     changed.to_string()
+}
+
+/// The cookie that binds the sign-in of a callback or of a request for a code.
+fn login_of(url: &str) -> String {
+    format!("{LOGIN}{}", &super::sha256(parameter(url, "state").as_bytes())[..16])
 }
 
 async fn count(t: &TestService, sessions: &str) -> String {

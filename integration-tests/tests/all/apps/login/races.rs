@@ -15,7 +15,8 @@ async fn of_fifty_callbacks_at_once_one_opens_a_session() {
     let browser = Browser::new(&t);
     browser.sign_in(&mail, ADA).await;
     let callback = browser.agree(&browser.begin(NOTES).await).await;
-    let cookies = format!("{LOGIN}={}", browser.cookie(NOTES, LOGIN).unwrap());
+    let (name, secret) = browser.logins(NOTES).remove(0);
+    let cookies = format!("{name}={secret}");
     let answers = join_all((0..50).map(|_| async {
         let one = Browser::new(&t);
         let answer = one.send("GET", &callback, &[("cookie", &cookies)], "").await;
@@ -28,6 +29,36 @@ async fn of_fifty_callbacks_at_once_one_opens_a_session() {
     assert_eq!(count(&t, "revoked_at IS NULL").await, "1");
     browser.set_cookie(NOTES, COOKIE, &opened[0]);
     assert!(browser.is_in(NOTES).await, "the other requests did not reach the code");
+}
+
+#[tokio::test]
+async fn tabs_that_sign_in_at_the_same_time_all_return() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    browser.forget(NOTES, COOKIE);
+    // The tabs ask before any of them has an answer: none sends a cookie of another one.
+    let back = async |begun: String| browser.open(&begun).await.header("location").unwrap().to_owned();
+    let (first, second) = (back(browser.begin(NOTES).await).await, browser.logins(NOTES));
+    browser.forget(NOTES, &second[0].0);
+    let third = back(browser.begin(NOTES).await).await;
+    browser.set_cookie(NOTES, &second[0].0, &second[0].1);
+    for callback in [&third, &first] {
+        let answer = browser.open(callback).await;
+        assert_eq!((answer.status, answer.header("location")), (303, Some(format!("{NOTES}/").as_str())));
+    }
+    assert!(browser.is_in(NOTES).await);
+    assert!(browser.logins(NOTES).is_empty());
+    // So many at once, and the last one counts.
+    let mut last = String::new();
+    for _ in 0..12 {
+        last = browser.begin(NOTES).await;
+        assert!(browser.logins(NOTES).len() <= 5);
+    }
+    assert_eq!(browser.logins(NOTES).len(), 5);
+    assert_eq!(browser.open(&back(last).await).await.status, 303);
+    let out = browser.send("POST", &format!("{NOTES}/__service/auth/logout"), &[("origin", NOTES)], "").await;
+    assert_eq!(out.status, 204);
+    assert!(browser.logins(NOTES).is_empty(), "signing out ends what was begun");
 }
 
 #[tokio::test]

@@ -166,8 +166,9 @@ async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
 
     // Two cookies of a name count as none.
     let callback = fresh().await;
-    let binding = browser.cookie(NOTES, LOGIN).unwrap();
-    let planted = format!("{LOGIN}=planted; {LOGIN}={binding}");
+    let login = login_of(&callback);
+    let binding = browser.cookie(NOTES, &login).unwrap();
+    let planted = format!("{login}=planted; {login}={binding}");
     is_failure(&Browser::new(&t).send("GET", &callback, &[("cookie", &planted)], "").await, "two cookies");
 }
 
@@ -183,7 +184,8 @@ async fn a_code_is_of_one_app() {
     is_failure(&browser.open(&callback).await, "the code of another app");
     // The state of another app, at this one.
     let there = browser.open(&browser.begin(OTHER).await).await.header("location").unwrap().to_owned();
-    browser.set_cookie(NOTES, LOGIN, &browser.cookie(OTHER, LOGIN).unwrap());
+    let login = login_of(&there);
+    browser.set_cookie(NOTES, &login, &browser.cookie(OTHER, &login).unwrap());
     is_failure(&browser.open(&there.replace(OTHER, NOTES)).await, "the state of another app");
     assert_eq!(browser.open(&there).await.status, 303);
 }

@@ -184,7 +184,11 @@ async fn each_credential_opens_its_own_host_alone() {
         let answer = Browser::new(&t).send("GET", &url, &[("authorization", &bearer)], "").await;
         assert_eq!(answer.value(), json!({"authenticated": false}));
     }
-    for cookie in [format!("{SESSION}={central}"), format!("{COOKIE}={central}"), format!("{LOGIN}={app}")] {
+    for cookie in [
+        format!("{SESSION}={central}"),
+        format!("{COOKIE}={central}"),
+        format!("{LOGIN}0123456789abcdef={app}"),
+    ] {
         let answer = Browser::new(&t).send("GET", &url, &[("cookie", &cookie)], "").await;
         assert_eq!(answer.value(), json!({"authenticated": false}));
     }

@@ -9,7 +9,7 @@ use secrecy::ExposeSecret;
 use store::{RedeemedCode, ShownAppCode};
 use wire::ErrorCode;
 
-use super::failure;
+use super::{binding, failure};
 use crate::http::alias::error::{AliasError, AliasResult};
 use crate::http::alias::session;
 use crate::http::alias::visitor::Visitor;
@@ -46,8 +46,10 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
         AliasError::from(ErrorCode::LoginFailed)
     };
     let brought = Brought::read(request).ok_or_else(|| failed("a parameter is missing or repeated"))?;
-    let binding = super::binding(request).ok_or_else(|| failed("the browser has no sign-in"))?;
-    let (state, binding) = (Token::digest_of(&brought.state), Token::digest_of(&binding));
+    let state = Token::digest_of(&brought.state);
+    let secret = binding::secret(request, &state);
+    let secret = secret.ok_or_else(|| failed("the browser has no sign-in with this state"))?;
+    let binding = Token::digest_of(&secret);
     let app = visitor.served.id;
     let used = visitor.store().use_app_sign_in(app, &state, &binding).await?;
     let used = used.ok_or_else(|| failed("the state is not one of this browser, used or too old"))?;
@@ -77,6 +79,6 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
     Ok(HttpResponse::SeeOther()
         .insert_header((LOCATION, format!("{}{}", visitor.origin, used.return_to)))
         .cookie(session::cookie(&cookie))
-        .cookie(super::no_binding())
+        .cookie(binding::no_cookie(&state))
         .finish())
 }

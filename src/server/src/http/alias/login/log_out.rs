@@ -1,10 +1,10 @@
 //! Signs out of an app.
 
-use actix_web::cookie::Cookie;
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::{HttpRequest, HttpResponse};
 use wire::ErrorCode;
 
+use super::binding;
 use crate::http::alias::error::AliasResult;
 use crate::http::alias::session;
 use crate::http::alias::visitor::Visitor;
@@ -25,9 +25,9 @@ pub(super) async fn log_out(visitor: Visitor, request: HttpRequest) -> AliasResu
             .change(async |changes| changes.end_app_session(app, &digest, "signed_out").await)
             .await?;
     }
-    let no_cookies: [Cookie<'static>; 2] = [session::no_cookie(), super::no_binding()];
     let mut answer = HttpResponse::NoContent();
-    for cookie in no_cookies {
+    answer.cookie(session::no_cookie());
+    for cookie in binding::no_cookies(&request) {
         answer.cookie(cookie);
     }
     Ok(answer.insert_header(FORGOTTEN).finish())

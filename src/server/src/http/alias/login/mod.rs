@@ -1,5 +1,6 @@
 //! Sign-in to an app: to the central host, back with a code, and out again. Pages of the app see none of its secrets.
 
+mod binding;
 mod callback;
 mod failure;
 mod log_out;
@@ -7,21 +8,15 @@ mod start;
 mod who;
 
 use actix_web::HttpRequest;
-use actix_web::cookie::Cookie;
-use actix_web::cookie::time::Duration;
 use actix_web::http::header::REFERRER_POLICY;
 use actix_web::middleware::DefaultHeaders;
 use actix_web::web::{self, ServiceConfig};
-use auth::app_sign_in::SIGN_IN_LIFE;
 use wire::ErrorCode;
 
 use super::alias_paths::{LOG_IN, LOG_OUT, SESSION, SIGNED_IN, resource};
 use super::error::AliasResult;
 use super::visitor::Visitor;
-use crate::http::{App, session};
-
-/// What binds a sign-in to the browser that began it. Of several at once it is the same.
-const BINDING: &str = "__Host-svc_login";
+use crate::http::App;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     // An address of the sign-in holds a code or a state.
@@ -41,16 +36,4 @@ fn central_base<'a>(app: &'a App, request: &HttpRequest, visitor: &Visitor) -> A
         return Err(ErrorCode::AppTlsRequired.into());
     }
     Ok(base.as_str())
-}
-
-fn binding(request: &HttpRequest) -> Option<String> {
-    session::only(request, BINDING)
-}
-
-fn binding_cookie(secret: &str) -> Cookie<'static> {
-    session::host_cookie(BINDING, secret, Duration::seconds(SIGN_IN_LIFE.num_seconds()))
-}
-
-fn no_binding() -> Cookie<'static> {
-    session::host_cookie(BINDING, "", Duration::ZERO)
 }

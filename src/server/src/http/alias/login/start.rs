@@ -7,7 +7,7 @@ use auth::sign_in::{Token, client_key};
 use store::NewAppSignIn;
 use wire::ErrorCode;
 
-use super::failure;
+use super::{binding, failure};
 use crate::http::alias::error::{AliasError, AliasResult};
 use crate::http::alias::visitor::{Visitor, is_foreign_read};
 use crate::http::error::ApiError;
@@ -27,15 +27,11 @@ async fn leave(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResp
     }
     let base = super::central_base(visitor, request, visitor)?;
     let given = Params::of(request).text("return_to");
-    let begun = SignInStart::fresh(visitor.random()).map_err(ApiError::from)?;
-    // A second sign-in keeps the first one valid until one of them returns.
-    let secret = match super::binding(request).filter(|secret| Token::has_form(secret)) {
-        Some(secret) => secret,
-        None => Token::fresh(visitor.random()).map_err(ApiError::from)?.expose().to_owned(),
-    };
-    let sealed = begun.seal(&visitor.sign_in().apps, visitor.random());
+    let start = SignInStart::fresh(visitor.random()).map_err(ApiError::from)?;
+    let secret = Token::fresh(visitor.random()).map_err(ApiError::from)?;
+    let sealed = start.seal(&visitor.sign_in().apps, visitor.random());
     let sealed = sealed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
-    let (state, binding) = (begun.state.digest(), Token::digest_of(&secret));
+    let (state, binding) = (start.state.digest(), secret.digest());
     let client = client_key(visitor.client_address(request));
     let new = NewAppSignIn {
         state_digest: &state,
@@ -52,9 +48,11 @@ async fn leave(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResp
         return Err(limited.retry_after(SIGN_IN_LIFE.num_seconds()).into());
     }
     let redirect_uri = format!("{}{CALLBACK}", visitor.origin);
-    let address = begun.address(base, &visitor.served.alias, &redirect_uri);
-    Ok(HttpResponse::SeeOther()
-        .insert_header((LOCATION, address))
-        .cookie(super::binding_cookie(&secret))
-        .finish())
+    let address = start.address(base, &visitor.served.alias, &redirect_uri);
+    let mut answer = HttpResponse::SeeOther();
+    answer.insert_header((LOCATION, address)).cookie(binding::cookie(&state, secret.expose()));
+    for cookie in binding::make_room(request) {
+        answer.cookie(cookie);
+    }
+    Ok(answer.finish())
 }
