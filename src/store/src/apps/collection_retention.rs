@@ -2,8 +2,8 @@
 //! call does a part and returns whether there may be more.
 
 use chrono::TimeDelta;
-use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Uuid as SqlUuid};
+use diesel::{OptionalExtension, QueryableByName};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
@@ -84,17 +84,30 @@ impl Store {
     }
 }
 
-/// The lock of the collection comes first, as for every change.
+/// Deletes a part of what meets the condition. A collection that has nothing to delete, or is being changed, is not kept busy: a later
+/// round finds it again.
 async fn forget_in(
     connection: &mut AsyncPgConnection,
     collection: &Collection,
     records: &str,
 ) -> Result<bool, StoreError> {
     enter(connection, collection.app_id, ANY).await?;
-    diesel::sql_query("SELECT FROM app_collections WHERE id = $1 FOR UPDATE")
-        .bind::<SqlUuid, _>(collection.id)
-        .execute(connection)
-        .await?;
+    let sql = format!("SELECT id FROM app_records WHERE collection_id = $1 AND {records} LIMIT 1");
+    let found: Option<Id> =
+        diesel::sql_query(sql).bind::<SqlUuid, _>(collection.id).get_result(connection).await.optional()?;
+    if found.is_none() {
+        return Ok(false);
+    }
+    // The lock of the collection comes before those of records, as for every change.
+    let locked: Option<Id> =
+        diesel::sql_query("SELECT id FROM app_collections WHERE id = $1 FOR UPDATE SKIP LOCKED")
+            .bind::<SqlUuid, _>(collection.id)
+            .get_result(connection)
+            .await
+            .optional()?;
+    if locked.is_none() {
+        return Ok(false);
+    }
     let sql = format!(
         "WITH gone AS (DELETE FROM app_records WHERE id IN (SELECT id FROM app_records
                  WHERE collection_id = $1 AND {records} LIMIT $2)
@@ -113,6 +126,13 @@ async fn forget_in(
         .get_result(connection)
         .await?;
     Ok(is_full(usize::try_from(deleted.count).unwrap_or_default(), RECORDS_PART))
+}
+
+#[derive(QueryableByName)]
+struct Id {
+    #[diesel(sql_type = SqlUuid)]
+    #[expect(dead_code, reason = "only whether there is one")]
+    id: Uuid,
 }
 
 #[derive(QueryableByName)]

@@ -175,6 +175,48 @@ async fn what_is_deleted_is_forgotten_after_thirty_days() {
 }
 
 #[tokio::test]
+async fn retention_waits_for_no_writer() {
+    let clock = Arc::new(ManualClock::new(DateTime::UNIX_EPOCH + TimeDelta::days(20_000)));
+    let world = World::at(clock.clone()).await;
+    let (busy, idle) = (collection(&world, "one", "shared").await, collection(&world, "two", "shared").await);
+    for scope in [busy, idle] {
+        let record = put(&world, scope, r#"{"a":1}"#).await;
+        let deleted = world.store.change(async |changes| {
+            let locked = changes.lock_collection(scope).await?.unwrap();
+            let record = changes.record(&locked, record.id).await?.unwrap();
+            changes.delete_record(&locked, &record).await
+        });
+        deleted.await.unwrap();
+    }
+    let mut writer = world.store.begin().await.unwrap();
+    writer.lock_collection(busy).await.unwrap().unwrap();
+    clock.advance(DAY * 30);
+    assert!(!world.store.forget_deleted_records().await.unwrap());
+    assert_eq!(world.count("app_records").await, "1", "that of the collection which is being changed");
+    writer.roll_back().await;
+    assert!(!world.store.forget_deleted_records().await.unwrap());
+    assert_eq!(world.count("app_records").await, "0");
+}
+
+#[tokio::test]
+async fn retention_locks_no_collection_without_something_to_delete() {
+    let world = World::new().await;
+    let shared = collection(&world, "one", "shared").await;
+    let record = put(&world, shared, r#"{"a":1}"#).await;
+    let deleted = world.store.change(async |changes| {
+        let locked = changes.lock_collection(shared).await?.unwrap();
+        let record = changes.record(&locked, record.id).await?.unwrap();
+        changes.delete_record(&locked, &record).await
+    });
+    deleted.await.unwrap();
+    // A row that is locked has this transaction in its header.
+    let touched = "SELECT xmax FROM app_collections";
+    let before = world.database.scalar(touched).await;
+    assert!(!world.store.forget_deleted_records().await.unwrap());
+    assert_eq!(world.database.scalar(touched).await, before);
+}
+
+#[tokio::test]
 async fn records_of_deleted_collections_and_of_users_are_erased() {
     let world = World::new().await;
     let shared = collection(&world, "one", "shared").await;
