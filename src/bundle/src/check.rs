@@ -17,7 +17,7 @@ use crate::kinds::{extension, media_type};
 use crate::limits::Limits;
 use crate::markup::Notes;
 use crate::names::{MANIFEST, Names};
-use crate::policy::{Document, MAX_BYTES, policy, sent_bytes};
+use crate::policy::{Document, MAX_ALL_BYTES, MAX_BYTES, policy, sent_bytes};
 
 /// How long a check may take by default.
 pub const TIME: Duration = Duration::from_secs(10);
@@ -106,7 +106,7 @@ impl<R: Read + Seek> Stages<'_, R> {
         let wasm = wasm.count() > 0;
         let frame_ancestors = manifest.as_ref().map(|manifest| manifest.frame_ancestors.as_slice());
         let frame_ancestors = frame_ancestors.unwrap_or_default();
-        let mut longest = 0;
+        let (mut longest, mut all) = (0, 0_usize);
         for file in &mut files {
             let Some(hashes) = hashes.remove(&file.path) else { continue };
             let document = Document { hashes: &hashes, frame_ancestors, wasm };
@@ -117,6 +117,7 @@ impl<R: Read + Seek> Stages<'_, R> {
             }
             let policy = policy(&document);
             longest = longest.max(sent_bytes(&policy));
+            all = all.saturating_add(policy.len());
             file.policy = Some(policy);
             file.script_hashes = hashes;
         }
@@ -126,6 +127,12 @@ impl<R: Read + Seek> Stages<'_, R> {
                 "`/csp/frame_ancestors` brings a policy to {longest} bytes; at most {MAX_BYTES} are allowed."
             );
             findings.line(Code::CspTooLarge, MANIFEST, None, detail);
+        }
+        if all > MAX_ALL_BYTES && findings.is_empty() {
+            let detail = format!(
+                "The policies of all documents have {all} bytes; at most {MAX_ALL_BYTES} are allowed. Move inline scripts to files."
+            );
+            findings.archive(Code::CspTooLarge, detail);
         }
         if !findings.is_empty() {
             return Ok(Err(findings));

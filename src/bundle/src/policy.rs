@@ -11,6 +11,9 @@ pub const OVER_HTTPS: &str = "; upgrade-insecure-requests";
 /// Most bytes of a policy with what belongs to it over HTTPS: proxies refuse longer headers.
 pub(crate) const MAX_BYTES: usize = 8 * 1024;
 
+/// Most bytes of the policies of all documents of a bundle: instances keep them in memory.
+pub(crate) const MAX_ALL_BYTES: usize = 16 << 20;
+
 /// The bytes of a policy with what belongs to it over HTTPS.
 pub(crate) fn sent_bytes(policy: &str) -> usize {
     policy.len() + OVER_HTTPS.len()

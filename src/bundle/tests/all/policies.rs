@@ -147,3 +147,24 @@ fn a_policy_above_8_kib_is_refused() {
     let detail = "`/csp/frame_ancestors` brings a policy to 8193 bytes; at most 8192 are allowed.";
     assert_eq!(findings[0].detail, detail);
 }
+
+#[test]
+fn the_policies_of_a_bundle_have_at_most_16_mib_together() {
+    // As many inline scripts as a document may have.
+    let page: String = (0..100).map(|n| format!("<script>{n}</script>")).collect();
+    let one = index(&page).policy.unwrap().len();
+    let with = |documents: usize| {
+        (1..documents)
+            .fold(Zip::default().file("index.html", &page), |zip, n| zip.file(&format!("{n}.html"), &page))
+            .bytes()
+    };
+    let most = (16 << 20) / one;
+    assert_eq!(accepted(&with(most)).files.len(), most);
+    let findings = refused(&with(most + 1));
+    assert_eq!((findings.len(), findings[0].code, findings[0].path.as_deref()), (1, Code::CspTooLarge, None));
+    let detail = format!(
+        "The policies of all documents have {} bytes; at most 16777216 are allowed.",
+        one * (most + 1)
+    );
+    assert!(findings[0].detail.starts_with(&detail), "{}", findings[0].detail);
+}

@@ -998,7 +998,7 @@ error_codes! {
         "Remove it from the file; optimizers of SVG files do so.";
     CspTooLarge, "csp_too_large", 422, false,
         "The policy of a document is too long.",
-        "A document has more than 100 different inline scripts, or its content security policy has more than 8 KiB.",
+        "A document has more than 100 different inline scripts, its content security policy has more than 8 KiB, or those of all documents have more than 16 MiB.",
         "Move inline scripts to files, and name fewer frame ancestors.";
     ManifestInvalid, "manifest_invalid", 422, false,
         "The manifest `service.app.json` does not follow its rules.",

@@ -1,41 +1,125 @@
-//! Reads that several requests wait for are made once.
+//! Reads that several requests wait for are made once, and their outcome is that of all of them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
+use tokio::sync::Mutex as Turn;
+use wire::ErrorCode;
 
-/// Locks by key. Those that are not held any more are dropped when there are many.
-pub(super) struct Flights<K> {
-    turns: Mutex<HashMap<K, Weak<Turn<()>>>>,
+use crate::http::error::{ApiError, ApiResult};
+
+/// Reads by key, before they have ended or were given up.
+pub(super) struct Flights<K, V> {
+    turns: Mutex<HashMap<K, Weak<Flight<V>>>>,
 }
 
-/// Locks, held or not, before those that are not held are dropped.
+/// A read; empty until it has ended.
+type Flight<V> = Turn<Option<Result<V, Failure>>>;
+
+/// An error for each of those who wait.
+#[derive(Debug, Clone)]
+struct Failure {
+    code: ErrorCode,
+    cause: String,
+}
+
+/// Flights that were given up, before they are dropped.
 const MAX_IDLE: usize = 1_024;
 
-impl<K> Default for Flights<K> {
+impl<K, V> Default for Flights<K, V> {
     fn default() -> Self {
         Self { turns: Mutex::default() }
     }
 }
 
-impl<K: Hash + Eq> Flights<K> {
-    /// Waits until no other caller reads the key. The caller reads it next, unless it is known by then.
-    pub(super) async fn join(&self, key: K) -> OwnedMutexGuard<()> {
-        let turn = {
-            let mut turns = self.turns.lock();
-            if turns.len() >= MAX_IDLE {
-                turns.retain(|_, turn| turn.strong_count() > 0);
-            }
-            let known = turns.get(&key).and_then(Weak::upgrade);
-            known.unwrap_or_else(|| {
-                let turn = Arc::default();
-                turns.insert(key, Arc::downgrade(&turn));
-                turn
-            })
-        };
-        turn.lock_owned().await
+impl<K: Hash + Eq + Clone, V: Clone> Flights<K, V> {
+    /// The outcome of `read`, or of one for the same key that has not ended yet. If the caller that reads is gone, another one reads.
+    ///
+    /// # Errors
+    /// Those of the read, for all who wait for it: a database that does not answer is not asked by one after another.
+    pub(super) async fn read(&self, key: K, read: impl Future<Output = ApiResult<V>>) -> ApiResult<V> {
+        let flight = self.of(&key);
+        let mut outcome = flight.lock().await;
+        if let Some(outcome) = &*outcome {
+            return outcome.clone().map_err(|failure| ApiError::new(failure.code).with_cause(failure.cause));
+        }
+        let read = read.await;
+        // Callers that come from now on read anew.
+        self.turns.lock().remove(&key);
+        let failed = |error: &ApiError| Failure { code: error.code(), cause: error.reason() };
+        *outcome = Some(read.as_ref().map(V::clone).map_err(failed));
+        read
+    }
+
+    fn of(&self, key: &K) -> Arc<Flight<V>> {
+        let mut turns = self.turns.lock();
+        if turns.len() >= MAX_IDLE {
+            turns.retain(|_, flight| flight.strong_count() > 0);
+        }
+        let known = turns.get(key).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let flight = Arc::new(Turn::new(None));
+            turns.insert(key.clone(), Arc::downgrade(&flight));
+            flight
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::{join, join_all};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// Counts its reads, each of which waits for a permit.
+    #[derive(Default)]
+    struct Reads {
+        flights: Flights<u8, usize>,
+        made: AtomicUsize,
+    }
+
+    impl Reads {
+        async fn read(&self, ends: &Semaphore, fails: bool) -> Result<usize, ErrorCode> {
+            let read = async {
+                let number = self.made.fetch_add(1, Ordering::Relaxed);
+                ends.acquire().await.unwrap().forget();
+                if fails { Err(ApiError::new(ErrorCode::DatabaseUnavailable)) } else { Ok(number) }
+            };
+            self.flights.read(1, read).await.map_err(|error| error.code())
+        }
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_for_a_read_have_its_outcome() {
+        for fails in [true, false] {
+            let (reads, ends) = (Reads::default(), Semaphore::new(0));
+            let all = join_all((0..8).map(|_| reads.read(&ends, fails)));
+            let (outcomes, ()) = join(all, async { ends.add_permits(1) }).await;
+            let expected = if fails { Err(ErrorCode::DatabaseUnavailable) } else { Ok(0) };
+            assert_eq!(outcomes, vec![expected; 8]);
+            assert_eq!(reads.made.load(Ordering::Relaxed), 1);
+            // It says nothing to those who come later.
+            ends.add_permits(1);
+            assert_eq!(reads.read(&ends, false).await, Ok(1));
+            assert!(reads.flights.turns.lock().is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_read_whose_caller_is_gone_is_made_by_the_next_one() {
+        let (reads, ends) = (Reads::default(), Semaphore::new(0));
+        let mut first = Box::pin(reads.read(&ends, false));
+        let mut second = Box::pin(reads.read(&ends, false));
+        assert!(
+            futures_util::poll!(&mut first).is_pending() && futures_util::poll!(&mut second).is_pending()
+        );
+        drop(first);
+        ends.add_permits(1);
+        assert_eq!(second.await, Ok(1));
     }
 }

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bundle::{MANIFEST, OTHER, OVER_HTTPS};
 use kernel::Clock;
 use moka::sync::Cache;
+use parking_lot::Mutex;
 use store::{ServedFile, Store};
 use uuid::Uuid;
 
@@ -20,7 +21,8 @@ use crate::http::error::ApiResult;
 
 /// How long a deployment is known without encodings that are being prepared.
 const UNENCODED: Duration = Duration::from_secs(10);
-/// About how many bytes all deployments that are known may take.
+/// About how many bytes all deployments that are known may take. One alone has fewer, by the limits of a bundle: 20,000 files, 8 MiB of a
+/// directory with their paths, 16 MiB of policies.
 const MAX_KEPT: u64 = 64 << 20;
 /// About what a file takes beside its path and its policy.
 const FILE: usize = 400;
@@ -114,14 +116,15 @@ pub(super) struct Index {
     weight: usize,
     /// Whether encodings are not prepared yet.
     awaits_encoding: bool,
-    read_at: Duration,
+    read_at: Mutex<Duration>,
 }
 
 impl Index {
     fn of(files: Vec<ServedFile>, read_at: Duration) -> Self {
         let awaits_encoding = files.iter().any(|file| file.awaits_encoding);
-        let mut index =
-            Self { files: HashMap::new(), by_digest: HashMap::new(), weight: FILE, awaits_encoding, read_at };
+        let (files_by_path, by_digest) = (HashMap::new(), HashMap::new());
+        let read_at = Mutex::new(read_at);
+        let mut index = Self { files: files_by_path, by_digest, weight: FILE, awaits_encoding, read_at };
         for file in files {
             let policy = file.policy.as_ref().map_or(0, |policy| 2 * policy.len());
             let weight = FILE + file.path.len() + policy;
@@ -152,7 +155,7 @@ pub(super) struct Indexes {
     store: Store,
     clock: Arc<dyn Clock>,
     kept: Cache<Uuid, Arc<Index>>,
-    flights: Flights<Uuid>,
+    flights: Flights<Uuid, Arc<Index>>,
 }
 
 impl Indexes {
@@ -171,23 +174,29 @@ impl Indexes {
         if let Some(known) = known.as_ref().filter(|known| self.is_current(known)) {
             return Ok(Arc::clone(known));
         }
-        let _flight = self.flights.join(deployment).await;
-        if let Some(known) = self.kept.get(&deployment).filter(|known| self.is_current(known)) {
-            return Ok(known);
-        }
-        let read_at = self.clock.monotonic();
-        let files = match (self.store.served_files(deployment).await, known) {
-            (Ok(files), _) => files,
-            // Its files do not change.
-            (Err(_), Some(known)) => return Ok(known),
-            (Err(error), None) => return Err(error.into()),
+        let read = async {
+            if let Some(known) = self.kept.get(&deployment).filter(|known| self.is_current(known)) {
+                return ApiResult::Ok(known);
+            }
+            let read_at = self.clock.monotonic();
+            match (self.store.served_files(deployment).await, known) {
+                (Ok(files), _) => {
+                    let index = Arc::new(Index::of(files, read_at));
+                    self.kept.insert(deployment, Arc::clone(&index));
+                    Ok(index)
+                }
+                // Its files do not change. The next read is as long away as after a good one.
+                (Err(_), Some(known)) => {
+                    *known.read_at.lock() = self.clock.monotonic();
+                    Ok(known)
+                }
+                (Err(error), None) => Err(error.into()),
+            }
         };
-        let index = Arc::new(Index::of(files, read_at));
-        self.kept.insert(deployment, Arc::clone(&index));
-        Ok(index)
+        self.flights.read(deployment, read).await
     }
 
     fn is_current(&self, index: &Index) -> bool {
-        !index.awaits_encoding || self.clock.monotonic().saturating_sub(index.read_at) < UNENCODED
+        !index.awaits_encoding || self.clock.monotonic().saturating_sub(*index.read_at.lock()) < UNENCODED
     }
 }

@@ -38,7 +38,7 @@ type Key = ([u8; 32], u32);
 pub(super) struct Parts {
     store: Store,
     kept: Cache<Key, Bytes>,
-    flights: Arc<Flights<Key>>,
+    flights: Arc<Flights<Key, Bytes>>,
 }
 
 impl Parts {
@@ -65,13 +65,15 @@ impl Parts {
             return self.fetch(blob, number).await;
         }
         let key = (blob.digest, number);
-        let _flight = self.flights.join(key).await;
-        if let Some(known) = self.kept.get(&key) {
-            return Ok(known);
-        }
-        let bytes = self.fetch(blob, number).await?;
-        self.kept.insert(key, bytes.clone());
-        Ok(bytes)
+        let read = async {
+            if let Some(known) = self.kept.get(&key) {
+                return ApiResult::Ok(known);
+            }
+            let bytes = self.fetch(blob, number).await?;
+            self.kept.insert(key, bytes.clone());
+            Ok(bytes)
+        };
+        self.flights.read(key, read).await
     }
 
     async fn fetch(&self, blob: &Blob, number: u32) -> ApiResult<Bytes> {

@@ -1,9 +1,9 @@
 //! Bindings of releases that are not active any more: runs that they have started are read as they were frozen.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use moka::sync::Cache;
 use store::{StoreError, StoredAppRun};
 use uuid::Uuid;
 use wire::FrozenBinding;
@@ -11,14 +11,29 @@ use wire::FrozenBinding;
 use super::super::error::{AliasError, AliasResult};
 use super::super::visitor::Visitor;
 
-/// Releases that are kept before all are dropped and read anew. They do not change.
-const MAX_RELEASES: usize = 256;
+/// Bytes of JSON that all bindings that are kept had. They do not change.
+const MAX_KEPT: u64 = 16 << 20;
+/// About what a release takes beside them.
+const OVERHEAD: usize = 200;
 
-type Bindings = Arc<BTreeMap<String, FrozenBinding>>;
+/// The bindings of a release, and their bytes as JSON.
+#[derive(Clone)]
+struct Bindings {
+    by_name: Arc<BTreeMap<String, FrozenBinding>>,
+    bytes: usize,
+}
 
 /// Releases that were read.
-#[derive(Default)]
-pub(in crate::http) struct FrozenBindings(Mutex<HashMap<Uuid, Bindings>>);
+pub(in crate::http) struct FrozenBindings(Cache<Uuid, Bindings>);
+
+impl Default for FrozenBindings {
+    fn default() -> Self {
+        let weight = |_: &Uuid, kept: &Bindings| {
+            u32::try_from(kept.bytes.saturating_add(OVERHEAD)).unwrap_or(u32::MAX)
+        };
+        Self(Cache::builder().weigher(weight).max_capacity(MAX_KEPT).build())
+    }
+}
 
 /// Calls `with` with the binding of a run, as its release froze it.
 pub(super) async fn with_binding<T>(
@@ -34,20 +49,30 @@ pub(super) async fn with_binding<T>(
         return Ok(with(&binding.frozen));
     }
     let cache = &visitor.frozen_bindings().0;
-    let known = cache.lock().get(&run.release).cloned();
-    let bindings = match known {
+    let bindings = match cache.get(&run.release) {
         Some(known) => known,
         None => {
             let stored = visitor.store().release(served.id, run.release).await?.ok_or_else(missing)?;
-            let read: Bindings =
-                serde_json::from_str(&stored.bindings).map(Arc::new).map_err(|_| missing())?;
-            let mut cache = cache.lock();
-            if cache.len() >= MAX_RELEASES {
-                cache.clear();
-            }
-            cache.insert(run.release, Arc::clone(&read));
+            let by_name = serde_json::from_str(&stored.bindings).map(Arc::new).map_err(|_| missing())?;
+            let read = Bindings { by_name, bytes: stored.bindings.len() };
+            cache.insert(run.release, read.clone());
             read
         }
     };
-    bindings.get(&run.binding).map(with).ok_or_else(missing)
+    bindings.by_name.get(&run.binding).map(with).ok_or_else(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded_by_its_bytes() {
+        let cache = FrozenBindings::default().0;
+        for release in 0..100 {
+            cache.insert(Uuid::from_u128(release), Bindings { by_name: Arc::default(), bytes: 1 << 20 });
+        }
+        cache.run_pending_tasks();
+        assert!(cache.weighted_size() <= MAX_KEPT && cache.entry_count() > 0);
+    }
 }
