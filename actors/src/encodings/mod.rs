@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
+use crate::run::WorkspaceShares;
 use compress::compress;
 
 /// How long a publish waits for encodings.
@@ -18,12 +19,27 @@ const PUBLISH: Duration = Duration::from_secs(5);
 /// Deployments of a round.
 const DEPLOYMENTS: i64 = 100;
 
+/// How long a round compresses files of one deployment before it continues with the next one.
+const SHARE: Duration = Duration::from_secs(5);
+/// Publishes of one workspace for which files are compressed at the same time.
+const PUBLISHES: usize = 1;
+
 /// Prepares encodings, one file at a time in a process. Cheap to clone.
 #[derive(Clone)]
 pub struct Encodings {
     store: Store,
     clock: Arc<dyn Clock>,
     turn: Arc<Semaphore>,
+    publishes: WorkspaceShares,
+}
+
+/// What was done of a deployment.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Files that were compressed.
+    encoded: usize,
+    /// Whether files are left for which there was no time.
+    has_rest: bool,
 }
 
 /// A file is not compressed.
@@ -39,39 +55,57 @@ enum EncodingError {
 
 impl Encodings {
     pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, turn: Arc::new(Semaphore::new(1)) }
+        Self { store, clock, turn: Arc::new(Semaphore::new(1)), publishes: WorkspaceShares::new(PUBLISHES) }
     }
 
     /// Compresses files of a deployment that is about to be published, smallest first, for at most five seconds. The file that is
-    /// compressed then is completed; the others are sent as they are until the periodic job has compressed them.
-    pub async fn prepare(&self, deployment: Uuid) {
+    /// compressed then is completed; the others are sent as they are until the periodic job has compressed them. Publishes of a
+    /// workspace wait for one another, so that it takes turns with other workspaces.
+    pub async fn prepare(&self, workspace: Uuid, deployment: Uuid) {
         let until = self.clock.monotonic().saturating_add(PUBLISH);
         let this = self.clone();
-        let work = tokio::spawn(async move { this.encode(deployment, Some(until)).await });
+        let work = tokio::spawn(async move {
+            let _permit = this.publishes.of(workspace).permit().await;
+            this.encode(deployment, until).await
+        });
         if let Some(Ok(Err(error))) = kernel::timeout(&*self.clock, PUBLISH, work).await {
             tracing::warn!(%error, %deployment, "failed to prepare encodings; retrying later");
         }
     }
 
-    /// Compresses what is not compressed yet of active releases.
+    /// Compresses what is not compressed yet of active releases. Each deployment has a few seconds, and then the others follow.
     pub(crate) async fn round(&self) -> Result<(), StoreError> {
-        for deployment in self.store.deployments_to_encode(DEPLOYMENTS).await? {
-            // A failure does not skip the other deployments.
-            if let Err(error) = self.encode(deployment, None).await {
-                tracing::warn!(%error, %deployment, "failed to prepare encodings; retrying later");
+        loop {
+            let (mut has_rest, mut encoded) = (false, 0);
+            for deployment in self.store.deployments_to_encode(DEPLOYMENTS).await? {
+                let until = self.clock.monotonic().saturating_add(SHARE);
+                // A failure does not skip the other deployments.
+                match self.encode(deployment, until).await {
+                    Ok(progress) => {
+                        has_rest |= progress.has_rest;
+                        encoded += progress.encoded;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, %deployment, "failed to prepare encodings; retrying later");
+                    }
+                }
             }
-        }
-        Ok(())
-    }
-
-    async fn encode(&self, deployment: Uuid, until: Option<Duration>) -> Result<(), StoreError> {
-        for file in self.store.files_to_encode(deployment).await? {
-            let Ok(_turn) = self.turn.acquire().await else { return Ok(()) };
-            if until.is_some_and(|until| self.clock.monotonic() >= until) {
+            if !has_rest || encoded == 0 {
                 return Ok(());
             }
+        }
+    }
+
+    async fn encode(&self, deployment: Uuid, until: Duration) -> Result<Progress, StoreError> {
+        let mut progress = Progress::default();
+        for file in self.store.files_to_encode(deployment).await? {
+            let Ok(_turn) = self.turn.acquire().await else { return Ok(progress) };
+            if self.clock.monotonic() >= until {
+                progress.has_rest = true;
+                return Ok(progress);
+            }
             match self.encode_file(deployment, &file.digest).await {
-                Ok(()) => {}
+                Ok(()) => progress.encoded += 1,
                 Err(EncodingError::Store(error)) => return Err(error),
                 // A failure does not skip the other files.
                 Err(error) => {
@@ -79,7 +113,7 @@ impl Encodings {
                 }
             }
         }
-        Ok(())
+        Ok(progress)
     }
 
     async fn encode_file(&self, deployment: Uuid, digest: &[u8]) -> Result<(), EncodingError> {

@@ -10,7 +10,7 @@ use crate::blobs::records::put;
 use crate::blobs::uses::{BlobUse, insert};
 use crate::{Store, StoreError};
 
-/// Which files `f` are compressed: texts of at least 1 KiB.
+/// Which files `f` are compressed: texts of at least 1 KiB. The index `app_files_to_encode` has the same condition.
 pub(super) const ENCODABLE: &str =
     "f.size >= 1024 AND f.media_type ~ '^text/|[/+](json|xml|yaml|x-ndjson|rtf)(;|$)'";
 
@@ -41,7 +41,7 @@ pub struct Encodings {
 }
 
 impl Store {
-    /// Deployments of active releases with files to compress, at most `limit`.
+    /// Deployments of active releases with files to compress, at most `limit`: the oldest of each workspace first, then the next ones.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -50,7 +50,7 @@ impl Store {
             "SELECT r.deployment_id AS id FROM apps a JOIN app_releases r ON r.id = a.active_release
              WHERE a.deleted_at IS NULL AND EXISTS (SELECT FROM app_files f
                  WHERE f.deployment_id = r.deployment_id AND NOT f.is_encoded AND {ENCODABLE})
-             ORDER BY r.id LIMIT $1"
+             ORDER BY row_number() OVER (PARTITION BY a.workspace_id ORDER BY r.id), r.id LIMIT $1"
         );
         let rows: Vec<Published> =
             diesel::sql_query(sql).bind::<BigInt, _>(limit).load(&mut *self.connection().await?).await?;

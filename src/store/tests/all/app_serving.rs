@@ -156,3 +156,40 @@ async fn compressed_forms_are_kept_by_the_use_of_their_deployment() {
     );
     assert_eq!(world.count("blob_uses").await, "4");
 }
+
+#[tokio::test]
+async fn deployments_of_workspaces_are_compressed_in_turns() {
+    let clock = clock();
+    let world = World::at(clock.clone()).await;
+    let app = make(&world).await;
+    let other = world.uuid();
+    world
+        .database
+        .execute(&format!(
+            "INSERT INTO workspaces (id, slug, name, created_at) SELECT '{other}', 'other', name, created_at FROM workspaces LIMIT 1"
+        ))
+        .await
+        .unwrap();
+    let text = b"text ".repeat(1_000);
+    let mut deployments = Vec::new();
+    for (alias, workspace) in
+        [("a", app.workspace_id), ("b", app.workspace_id), ("c", app.workspace_id), ("d", other)]
+    {
+        let new = NewApp { workspace, alias, name: "App", access: "public" };
+        let app = world.store.change(async |changes| changes.create_app(new).await).await.unwrap();
+        let deployment = deploy(&world, &app, "a.js", &text).await;
+        release(&world, &app, deployment, &clock).await;
+        deployments.push((app, deployment));
+    }
+    // The helper makes a release the active one of each app.
+    for (app, deployment) in &deployments {
+        let sql = format!(
+            "UPDATE apps SET active_release = (SELECT id FROM app_releases WHERE deployment_id = '{deployment}') WHERE id = '{}'",
+            app.id
+        );
+        world.database.execute(&sql).await.unwrap();
+    }
+    let [a, b, c, d] = [0, 1, 2, 3].map(|n: usize| deployments[n].1);
+    assert_eq!(world.store.deployments_to_encode(9).await.unwrap(), [a, d, b, c]);
+    assert_eq!(world.store.deployments_to_encode(2).await.unwrap(), [a, d]);
+}

@@ -96,7 +96,7 @@ pub(super) async fn publish(
         let applied = Applied::of(caller, &app, &deployment).await?;
         let checked = applied.check(caller, &app, records::declared(&deployment)?).await?;
         if attempt == 1 && caller.store().is_acknowledged(app.id, &checked.revision).await? {
-            caller.app().system().encodings().prepare(deployment.listed.id).await;
+            caller.app().system().encodings().prepare(app.workspace_id, deployment.listed.id).await;
         }
         let resolved = applied.resolve(checked, &deployment, caller.app().new_id()?)?;
         let made = change.make(async |changes| {
