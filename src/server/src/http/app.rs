@@ -29,6 +29,7 @@ use super::apps::BundleUploads;
 use super::chat::{Limit, Limits, UploadPermits};
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
+use super::health::SignInNeed;
 use crate::cdn::WidgetScript;
 use crate::oidc::Provider;
 use crate::tls::Tls;
@@ -77,6 +78,7 @@ struct Inner {
     streams_closing: CancellationToken,
     diagnosis_places: Arc<Semaphore>,
     tls_asked: super::tls_ask::Asked,
+    sign_in_need: SignInNeed,
     chat_limits: Limits,
     record_writes: Limit<(Uuid, IpAddr)>,
     aliases: Aliases,
@@ -107,6 +109,7 @@ impl App {
             streams_closing: CancellationToken::new(),
             diagnosis_places: super::diagnosis::places(),
             tls_asked: super::tls_ask::Asked::default(),
+            sign_in_need: SignInNeed::default(),
             chat_limits,
             record_writes,
             aliases,
@@ -150,6 +153,11 @@ impl App {
     /// Counts answers to proxies that ask for certificates.
     pub(super) fn tls_asked(&self) -> &super::tls_ask::Asked {
         &self.inner.tls_asked
+    }
+
+    /// Whether an app needs a sign-in.
+    pub(super) fn sign_in_need(&self) -> &SignInNeed {
+        &self.inner.sign_in_need
     }
 
     pub(super) fn chat_limits(&self) -> &Limits {

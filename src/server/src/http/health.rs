@@ -6,7 +6,7 @@ use actix_web::web::ServiceConfig;
 use actix_web::{HttpResponse, Responder};
 use auth::keyring::KeyringError;
 use serde_json::{Value, json};
-
+use tokio::sync::Mutex;
 use wire::operations::health as operations;
 
 use super::App;
@@ -20,6 +20,28 @@ const OUTDATED: &str =
 /// The note of apps that need a sign-in, which needs the service's own address.
 const NO_BASE: &str =
     "an app needs sign-in, and SERVICE_PUBLIC_BASE_URL is not set: sign-in to apps is answered with 503";
+
+/// How long an instance knows whether an app needs a sign-in: everybody may ask, and all active releases answer.
+const KNOWN: Duration = Duration::from_secs(30);
+
+/// Whether an app needs a sign-in, and when that was read.
+#[derive(Default)]
+pub(super) struct SignInNeed(Mutex<Option<(Duration, bool)>>);
+
+impl SignInNeed {
+    /// Requests at the same time read it once. Another check reports a database that does not answer.
+    async fn is_there(&self, app: &App) -> bool {
+        let (mut known, now) = (self.0.lock().await, app.clock().monotonic());
+        match *known {
+            Some((read_at, need)) if now.saturating_sub(read_at) < KNOWN => need,
+            _ => {
+                let need = app.store().needs_app_sign_in().await.unwrap_or_default();
+                *known = Some((now, need));
+                need
+            }
+        }
+    }
+}
 
 /// How long writes may wait for the database.
 const WRITES_LATE: Duration = Duration::from_secs(5);
@@ -81,7 +103,7 @@ async fn ready(app: Anyone) -> HttpResponse {
 /// Whether users can sign in to the apps that need it: never a reason for requests to go elsewhere.
 async fn login(app: &App) -> Value {
     let configured = app.config().http.public_base_url.is_some();
-    if !configured && app.store().needs_app_sign_in().await.unwrap_or_default() {
+    if !configured && app.sign_in_need().is_there(app).await {
         return json!({"ready": true, "note": NO_BASE});
     }
     json!({"ready": true})

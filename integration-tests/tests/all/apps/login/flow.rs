@@ -1,5 +1,7 @@
 //! The way over both hosts, and what is seen on it.
 
+use std::time::Duration;
+
 use integration_tests::{AnswerExt, TestService};
 use serde_json::json;
 
@@ -115,7 +117,7 @@ async fn an_app_for_members_shows_strangers_its_sign_in_and_its_script_alone() {
     assert_eq!(answer.refusal(), "403 origin_mismatch", "a read of another site");
     // A change of `access` counts within a second, for those who are there and those who are not.
     t.execute("UPDATE apps SET access = 'public' WHERE alias = 'notes'").await;
-    t.advance(std::time::Duration::from_secs(1));
+    t.advance(Duration::from_secs(1));
     assert_eq!(stranger.types(NOTES).await.status, 200);
 }
 
@@ -142,13 +144,15 @@ async fn return_to_stays_on_the_app() {
 
 #[tokio::test]
 async fn without_an_address_of_the_service_no_app_signs_in_and_readiness_says_so() {
-    let t = TestService::start().await;
+    let t = TestService::builder().manual_clock().alone().start().await;
     let login = async || {
         let answer = t.get("/readyz").await.value();
         (answer["status"].clone(), answer["parts"]["login"].clone())
     };
     assert_eq!(login().await, (json!("ready"), json!({"ready": true})), "no app needs it");
     publish(&t, "notes", "members").await;
+    assert_eq!(login().await.1, json!({"ready": true}), "known for a while");
+    t.advance(Duration::from_secs(30));
     let (status, part) = login().await;
     assert_eq!((status, &part["ready"]), (json!("ready"), &json!(true)));
     assert!(part["note"].as_str().unwrap().contains("SERVICE_PUBLIC_BASE_URL"), "{part}");
