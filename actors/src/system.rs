@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::clock_watch::ClockWatch;
 use crate::delivery::mail::{self, MailQueue};
 use crate::delivery::outbox;
-use crate::encodings::Encodings;
+use crate::encodings::Encoder;
 use crate::jobs;
 use crate::jobs::canaries::CanaryRounds;
 use crate::jobs::clock_leaps::ClockLeaps;
@@ -114,7 +114,7 @@ pub struct System {
     actors: Actors,
     mail: MailQueue,
     retention: Retention,
-    encodings: Encodings,
+    encoder: Encoder,
 }
 
 impl System {
@@ -196,8 +196,8 @@ impl System {
         };
         let watch = ClockWatch::new(ports.clock.now(), ports.clock.monotonic());
         let set_back = Arc::new(AtomicBool::new(store.has_runs_of_the_future(ports.clock.now()).await?));
-        let encodings = Encodings::new(store.clone(), Arc::clone(&ports.clock));
-        let system = Self { store, lease, guardian, health, ports, actors, mail, retention, encodings };
+        let encoder = Encoder::new(store.clone(), Arc::clone(&ports.clock));
+        let system = Self { store, lease, guardian, health, ports, actors, mail, retention, encoder };
         system.recover(since).await?;
         system.start_jobs(watch, set_back, Renewals::new(acquired));
         Ok(system)
@@ -240,8 +240,8 @@ impl System {
 
     /// Compressed forms of files of apps.
     #[must_use]
-    pub fn encodings(&self) -> &Encodings {
-        &self.encodings
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
     }
 
     /// Shares of changes of records: a change takes a permit before a connection.
@@ -392,7 +392,7 @@ impl System {
         jobs::start(guardian, clock, lease_rounds);
         jobs::start(guardian, clock, foreign_streams);
         jobs::start(guardian, clock, usage);
-        jobs::start(guardian, clock, self.encodings.clone());
+        jobs::start(guardian, clock, self.encoder.clone());
         jobs::start(guardian, clock, GateRounds::new(self.trainings()));
         jobs::start(guardian, clock, CanaryRounds::new(ports.clone()));
         jobs::start(guardian, clock, ReplyRounds::new(ports.clone()));

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use brotli::enc::BrotliEncoderParams;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use store::Encodings;
+use store::EncodedContent;
 
 /// Largest content that is compressed as far as the format can; above, it takes too long.
 const BEST: usize = 1 << 20;
@@ -18,10 +18,10 @@ const MAX_PERCENT: usize = 95;
 ///
 /// # Errors
 /// None that is known: both formats are written to memory.
-pub(super) fn compress(bytes: &[u8]) -> io::Result<Encodings> {
+pub(super) fn compress(bytes: &[u8]) -> io::Result<EncodedContent> {
     let worth =
         |encoded: &Vec<u8>| encoded.len().saturating_mul(100) <= bytes.len().saturating_mul(MAX_PERCENT);
-    Ok(Encodings { br: Some(br(bytes)?).filter(worth), gzip: Some(gzip(bytes)?).filter(worth) })
+    Ok(EncodedContent { br: Some(br(bytes)?).filter(worth), gzip: Some(gzip(bytes)?).filter(worth) })
 }
 
 fn br(bytes: &[u8]) -> io::Result<Vec<u8>> {
@@ -49,7 +49,7 @@ mod tests {
     fn what_is_compressed_is_read_back() {
         let texts = ["body { color: red }\n".repeat(100), "x".repeat(2 * BEST)];
         for text in texts {
-            let Encodings { br, gzip } = compress(text.as_bytes()).unwrap();
+            let EncodedContent { br, gzip } = compress(text.as_bytes()).unwrap();
             let (br, gzip) = (br.unwrap(), gzip.unwrap());
             let mut read = Vec::new();
             brotli::BrotliDecompress(&mut br.as_slice(), &mut read).unwrap();
@@ -68,7 +68,7 @@ mod tests {
             state.to_be_bytes()[0]
         };
         let noise: Vec<u8> = (0..4_096).map(|_| random()).collect();
-        assert_eq!(compress(&noise).unwrap(), Encodings::default());
+        assert_eq!(compress(&noise).unwrap(), EncodedContent::default());
     }
 
     #[test]

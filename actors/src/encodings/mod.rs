@@ -26,7 +26,7 @@ const PUBLISHES: usize = 1;
 
 /// Prepares encodings, one file at a time in a process. Cheap to clone.
 #[derive(Clone)]
-pub struct Encodings {
+pub struct Encoder {
     store: Store,
     clock: Arc<dyn Clock>,
     turn: Arc<Semaphore>,
@@ -53,7 +53,7 @@ enum EncodingError {
     Compress(String),
 }
 
-impl Encodings {
+impl Encoder {
     pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock, turn: Arc::new(Semaphore::new(1)), publishes: WorkspaceShares::new(PUBLISHES) }
     }

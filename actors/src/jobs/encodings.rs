@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{Job, JobError};
-use crate::encodings::Encodings;
+use crate::encodings::Encoder;
 use crate::runtime::ActorKind;
 
 #[async_trait]
-impl Job for Encodings {
+impl Job for Encoder {
     const KIND: ActorKind = ActorKind::Encodings;
     const PAUSE: Duration = Duration::from_secs(20);
 

@@ -5,13 +5,13 @@
 //!
 //! Source: RFC 6749, 7636, 9207, 9700, and BCP 212 for browser-based applications.
 
-mod begun;
 mod request;
 mod return_to;
+mod start;
 
-pub use begun::{BadVerifier, SignInStart, open_verifier};
 pub use request::{CodeRequest, NAMES, RequestProblem};
 pub use return_to::return_to;
+pub use start::{BadVerifier, SignInStart, open_verifier};
 
 use chrono::TimeDelta;
 

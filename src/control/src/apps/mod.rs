@@ -11,7 +11,7 @@ use uuid::Uuid;
 use wire::{AuditAction, CreateApp, ErrorCode, UpdateApp};
 
 use crate::{Decision, Refusal, Requester, place};
-pub use releases::{Published, Resolved, acknowledge, publish, roll_back};
+pub use releases::{PublishOutcome, Resolved, acknowledge, publish, roll_back};
 
 /// The host that browsers often try by themselves.
 const RESERVED: &str = "www";

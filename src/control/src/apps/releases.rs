@@ -42,7 +42,7 @@ pub struct Resolved {
 
 /// The result of a publish.
 #[derive(Debug)]
-pub enum Published {
+pub enum PublishOutcome {
     /// The release, which is active.
     Released(Box<StoredRelease>),
     /// The app would have more collections than it can.
@@ -80,7 +80,7 @@ pub async fn publish(
     app: &StoredApp,
     resolved: &Resolved,
     created_by: Option<String>,
-) -> Decision<Published> {
+) -> Decision<PublishOutcome> {
     let app = lock(changes, app.id, app.workspace_id).await?;
     if !changes.hold_deployment(app.id, resolved.deployment).await? {
         return Err(Refusal::new(ErrorCode::DeploymentStale));
@@ -95,7 +95,7 @@ pub async fn publish(
         return Err(Refusal::new(ErrorCode::PermissionAckRequired));
     }
     let Some(ids) = collections(changes, by, &app, resolved, drafts.collections).await? else {
-        return Ok(Published::TooManyCollections);
+        return Ok(PublishOutcome::TooManyCollections);
     };
     let frozen: BTreeMap<&String, FrozenCollection> = resolved
         .collections
@@ -125,7 +125,7 @@ pub async fn publish(
     };
     let made = changes.create_release(new).await?;
     changes.audit(&entry(by, AuditAction::AppPublished, &app, made.id.to_string())).await?;
-    Ok(Published::Released(Box::new(made)))
+    Ok(PublishOutcome::Released(Box::new(made)))
 }
 
 /// Repeats a release with everything that it froze.

@@ -77,7 +77,7 @@ struct Inner {
     shutting_down: CancellationToken,
     streams_closing: CancellationToken,
     diagnosis_places: Arc<Semaphore>,
-    tls_asked: super::tls_ask::Asked,
+    tls_answers: super::tls_ask::AnswerRate,
     sign_in_need: SignInNeed,
     chat_limits: Limits,
     record_writes: Limit<(Uuid, IpAddr)>,
@@ -108,7 +108,7 @@ impl App {
             shutting_down: CancellationToken::new(),
             streams_closing: CancellationToken::new(),
             diagnosis_places: super::diagnosis::places(),
-            tls_asked: super::tls_ask::Asked::default(),
+            tls_answers: super::tls_ask::AnswerRate::default(),
             sign_in_need: SignInNeed::default(),
             chat_limits,
             record_writes,
@@ -151,8 +151,8 @@ impl App {
     }
 
     /// Counts answers to proxies that ask for certificates.
-    pub(super) fn tls_asked(&self) -> &super::tls_ask::Asked {
-        &self.inner.tls_asked
+    pub(super) fn tls_answers(&self) -> &super::tls_ask::AnswerRate {
+        &self.inner.tls_answers
     }
 
     /// Whether an app needs a sign-in.

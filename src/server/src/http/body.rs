@@ -212,7 +212,8 @@ pub(super) fn is_form(request: &HttpRequest) -> bool {
     is_of_type(request, "application/x-www-form-urlencoded")
 }
 
-fn is_of_type(request: &HttpRequest, wanted: &str) -> bool {
+/// Whether the body is of this type, in lower case; its parameters do not count.
+pub(super) fn is_of_type(request: &HttpRequest, wanted: &str) -> bool {
     let mut kinds = request.headers().get_all(header::CONTENT_TYPE);
     let (kind, None) = (kinds.next(), kinds.next()) else { return false };
     let kind = kind.and_then(|kind| kind.to_str().ok());

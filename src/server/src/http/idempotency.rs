@@ -12,7 +12,7 @@ use actix_web::http::header::ContentType;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
-use store::{Begun, Changes, RequestKey, Reserved, StoredAnswer};
+use store::{Changes, RequestKey, RequestState, Reserved, StoredAnswer};
 use wire::ErrorCode;
 
 use super::App;
@@ -110,15 +110,15 @@ impl Once {
         &self,
         make: impl AsyncFnOnce(&mut Changes) -> ApiResult<Reply>,
     ) -> ApiResult<HttpResponse> {
-        let begun = match &self.key {
+        let state = match &self.key {
             Some(key) => self.app.store().begin_request(key.clone()).await?,
-            None => Begun::New(Box::new(self.app.store().begin().await?)),
+            None => RequestState::New(Box::new(self.app.store().begin().await?)),
         };
-        let mut changes = match begun {
-            Begun::New(changes) => changes,
-            Begun::Answered(answer) => return replayed(&self.app, answer),
-            Begun::Reused => return Err(ApiError::new(ErrorCode::IdempotencyKeyReused)),
-            Begun::InProgress => {
+        let mut changes = match state {
+            RequestState::New(changes) => changes,
+            RequestState::Answered(answer) => return replayed(&self.app, answer),
+            RequestState::Reused => return Err(ApiError::new(ErrorCode::IdempotencyKeyReused)),
+            RequestState::InProgress => {
                 let refused = ApiError::new(ErrorCode::IdempotencyInProgress);
                 return Err(refused.with_header("Retry-After", "1"));
             }

@@ -21,9 +21,9 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Counts answers by the second in which they were given.
 #[derive(Default)]
-pub(super) struct Asked(Mutex<(Duration, u32)>);
+pub(super) struct AnswerRate(Mutex<(Duration, u32)>);
 
-impl Asked {
+impl AnswerRate {
     /// Whether one more may be answered. `now`: in monotonic time.
     fn admits(&self, now: Duration) -> bool {
         let mut counted = self.0.lock();
@@ -50,7 +50,7 @@ async fn ask(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
         query.note("domain", "required", "is required");
     }
     ApiError::refuse(query.finish())?;
-    if !app.tls_asked().admits(app.clock().monotonic()) {
+    if !app.tls_answers().admits(app.clock().monotonic()) {
         return Err(ApiError::new(ErrorCode::AppRateLimited));
     }
     let alias = domain.as_deref().and_then(|domain| alias(domain, &app.config().apps.domain));
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn so_many_answers_are_given_in_a_second() {
-        let (asked, second) = (Asked::default(), Duration::from_secs(9));
+        let (asked, second) = (AnswerRate::default(), Duration::from_secs(9));
         let admitted = |now| (0..30).filter(|_| asked.admits(now)).count();
         assert_eq!(admitted(second), 20);
         assert_eq!(admitted(second + SECOND / 2), 0);

@@ -26,14 +26,14 @@ pub struct UnencodedFile {
 }
 
 #[derive(QueryableByName)]
-struct Published {
+struct DeploymentId {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
 }
 
 /// Compressed forms of a content; `None`: too little would be saved.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Encodings {
+pub struct EncodedContent {
     /// In the encoding `br`.
     pub br: Option<Vec<u8>>,
     /// In the encoding `gzip`.
@@ -52,7 +52,7 @@ impl Store {
                  WHERE f.deployment_id = r.deployment_id AND NOT f.is_encoded AND {ENCODABLE})
              ORDER BY row_number() OVER (PARTITION BY a.workspace_id ORDER BY r.id), r.id LIMIT $1"
         );
-        let rows: Vec<Published> =
+        let rows: Vec<DeploymentId> =
             diesel::sql_query(sql).bind::<BigInt, _>(limit).load(&mut *self.connection().await?).await?;
         Ok(rows.into_iter().map(|row| row.id).collect())
     }
@@ -105,7 +105,7 @@ impl Store {
         &self,
         deployment: Uuid,
         digest: &[u8],
-        encodings: &Encodings,
+        encodings: &EncodedContent,
     ) -> Result<(), StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;

@@ -19,7 +19,7 @@ pub use applied::*;
 pub use collections::*;
 pub use deployments::*;
 pub use drafts::*;
-pub use encodings::{Encodings, UnencodedFile};
+pub use encodings::{EncodedContent, UnencodedFile};
 pub use records::*;
 pub use releases::*;
 pub use retention::{ALIAS_HELD, EARLIER_SERVED};

@@ -20,11 +20,10 @@ const RUNS_PART: i64 = 10_000;
 /// Apps of one part.
 const APPS_PART: i64 = 100;
 
-/// Deletes the deployments in `gone`, whose files and uses go with them.
-const DELETE_DEPLOYMENTS: &str = "
+/// Forgets the files of the deployments in `gone`, and their uses.
+const FORGET_FILES: &str = "
      files AS (DELETE FROM app_files t USING gone WHERE t.deployment_id = gone.id),
-     uses AS (DELETE FROM blob_uses t USING gone WHERE t.owner = gone.id AND t.kind = 'app_file')
-     DELETE FROM app_deployments t USING gone WHERE t.id = gone.id";
+     uses AS (DELETE FROM blob_uses t USING gone WHERE t.owner = gone.id AND t.kind = 'app_file')";
 
 /// Deployments of an app whose files are kept.
 const DEPLOYMENTS_KEPT: i64 = 50;
@@ -77,9 +76,7 @@ impl Store {
                 let sql = format!(
                     "WITH gone AS MATERIALIZED (SELECT d.id FROM app_deployments d WHERE d.available
                          AND d.id IN (SELECT old.id FROM apps a CROSS JOIN LATERAL ({OLD_DEPLOYMENTS}) old WHERE a.id = $5)
-                         ORDER BY d.id FOR UPDATE),
-                     files AS (DELETE FROM app_files t USING gone WHERE t.deployment_id = gone.id),
-                     uses AS (DELETE FROM blob_uses t USING gone WHERE t.owner = gone.id AND t.kind = 'app_file')
+                         ORDER BY d.id FOR UPDATE), {FORGET_FILES}
                      UPDATE app_deployments t SET available = false FROM gone WHERE t.id = gone.id"
                 );
                 diesel::sql_query(sql)
@@ -121,7 +118,8 @@ impl Store {
         let sql = format!(
             "WITH gone AS MATERIALIZED (SELECT d.id FROM app_deployments d JOIN apps a ON a.id = d.app_id
                  WHERE a.deleted_at IS NOT NULL AND a.erased_at IS NULL
-                 ORDER BY d.id LIMIT $1 FOR UPDATE OF d SKIP LOCKED), {DELETE_DEPLOYMENTS}"
+                 ORDER BY d.id LIMIT $1 FOR UPDATE OF d SKIP LOCKED), {FORGET_FILES}
+             DELETE FROM app_deployments t USING gone WHERE t.id = gone.id"
         );
         let deployments =
             diesel::sql_query(sql).bind::<BigInt, _>(DEPLOYMENTS_PART).execute(&mut *connection);

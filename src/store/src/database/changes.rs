@@ -68,7 +68,7 @@ pub struct StoredAnswer {
 }
 
 /// What a request may do.
-pub enum Begun {
+pub enum RequestState {
     /// Make its changes.
     New(Box<Changes>),
     /// Nothing: it was answered before.
@@ -100,24 +100,24 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn begin_request(&self, key: RequestKey) -> Result<Begun, StoreError> {
+    pub async fn begin_request(&self, key: RequestKey) -> Result<RequestState, StoreError> {
         let mut changes = self.begin().await?;
         let connection = &mut *changes.connection;
         let lock: bool = diesel::select(pg_try_advisory_xact_lock(key.lock())).get_result(connection).await?;
         if !lock {
             changes.roll_back().await;
-            return Ok(Begun::InProgress);
+            return Ok(RequestState::InProgress);
         }
         // Behind the lock: who had it has committed or is gone.
         let known = idempotency::known(connection, key.scope(), &key.key, &key.digest, self.now()).await?;
         changes.key = Some(key);
-        let begun = match known {
-            Reserved::New => return Ok(Begun::New(Box::new(changes))),
-            Reserved::Same(answer) => Begun::Answered(answer),
-            Reserved::Different => Begun::Reused,
+        let state = match known {
+            Reserved::New => return Ok(RequestState::New(Box::new(changes))),
+            Reserved::Same(answer) => RequestState::Answered(answer),
+            Reserved::Different => RequestState::Reused,
         };
         changes.roll_back().await;
-        Ok(begun)
+        Ok(state)
     }
 
     /// Begins changes that no key stands for.

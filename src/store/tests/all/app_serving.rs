@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::ManualClock;
-use store::{Encodings, NewApp, StoredApp};
+use store::{EncodedContent, NewApp, StoredApp};
 use uuid::Uuid;
 
 use crate::support::World;
@@ -133,7 +133,7 @@ async fn compressed_forms_are_kept_by_the_use_of_their_deployment() {
     assert_eq!(world.store.deployments_to_encode(9).await.unwrap(), [first]);
     let wanted = world.store.files_to_encode(first).await.unwrap();
     assert_eq!(wanted.len(), 1);
-    let encodings = Encodings { br: Some(b"br".to_vec()), gzip: None };
+    let encodings = EncodedContent { br: Some(b"br".to_vec()), gzip: None };
     world.store.store_encodings(first, &wanted[0].digest, &encodings).await.unwrap();
     let file = world.store.served_files(first).await.unwrap().remove(0);
     assert_eq!((file.br_size, &file.gzip, file.awaits_encoding), (Some(2), &None, false));
@@ -148,7 +148,7 @@ async fn compressed_forms_are_kept_by_the_use_of_their_deployment() {
     assert_eq!(world.count("blob_uses").await, "4");
     // Nothing is stored for one whose files are gone.
     world.database.execute("UPDATE app_deployments SET available = false").await.unwrap();
-    let other = Encodings { br: Some(b"other".to_vec()), gzip: None };
+    let other = EncodedContent { br: Some(b"other".to_vec()), gzip: None };
     world.store.store_encodings(first, &wanted[0].digest, &other).await.unwrap();
     assert_eq!(
         world.store.blob_part(&wanted[0].digest.clone().try_into().unwrap(), 0, 9).await.unwrap(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use kernel::ManualClock;
-use store::{Begun, Changes, RequestKey, Reserved, Store, StoredAnswer};
+use store::{Changes, RequestKey, RequestState, Reserved, Store, StoredAnswer};
 use uuid::Uuid;
 
 use crate::support::World;
@@ -20,10 +20,10 @@ fn answer(body: &str) -> StoredAnswer {
 
 async fn begin(store: &Store, key: RequestKey) -> Box<Changes> {
     match store.begin_request(key).await.unwrap() {
-        Begun::New(changes) => changes,
-        Begun::Answered(answer) => panic!("answered before: {answer:?}"),
-        Begun::Reused => panic!("reused"),
-        Begun::InProgress => panic!("in progress"),
+        RequestState::New(changes) => changes,
+        RequestState::Answered(answer) => panic!("answered before: {answer:?}"),
+        RequestState::Reused => panic!("reused"),
+        RequestState::InProgress => panic!("in progress"),
     }
 }
 
@@ -48,11 +48,11 @@ async fn a_change_and_its_answer_are_committed_together() {
     assert!(is_public(&world).await);
     assert_eq!(world.store.answered(&one).await.unwrap(), Reserved::Same(answer(body)));
     assert!(
-        matches!(world.store.begin_request(one).await.unwrap(), Begun::Answered(known) if known == answer(body))
+        matches!(world.store.begin_request(one).await.unwrap(), RequestState::Answered(known) if known == answer(body))
     );
     let other_body = key("s", b"two");
     assert_eq!(world.store.answered(&other_body).await.unwrap(), Reserved::Different);
-    assert!(matches!(world.store.begin_request(other_body).await.unwrap(), Begun::Reused));
+    assert!(matches!(world.store.begin_request(other_body).await.unwrap(), RequestState::Reused));
     begin(&world.store, key("t", b"two")).await.roll_back().await;
 }
 
@@ -83,12 +83,12 @@ impl World {
     async fn assert_free(&self, key: &RequestKey) {
         crate::support::until("the key to be free", async || {
             match self.store.begin_request(key.clone()).await.unwrap() {
-                Begun::New(changes) => {
+                RequestState::New(changes) => {
                     changes.roll_back().await;
                     true
                 }
-                Begun::InProgress => false,
-                Begun::Answered(_) | Begun::Reused => panic!("the dead request left its key"),
+                RequestState::InProgress => false,
+                RequestState::Answered(_) | RequestState::Reused => panic!("the dead request left its key"),
             }
         })
         .await;
@@ -103,12 +103,12 @@ async fn while_one_is_at_work_its_twin_is_told_so() {
     first.publish_workflow(workflow, None, None).await.unwrap();
     for digest in [b"one", b"two"] {
         let twin = world.store.begin_request(key("s", digest)).await.unwrap();
-        assert!(matches!(twin, Begun::InProgress));
+        assert!(matches!(twin, RequestState::InProgress));
     }
     begin(&world.store, key("another caller", b"one")).await.roll_back().await;
     first.commit(Some(&answer("{}"))).await.unwrap();
     let twin = world.store.begin_request(key("s", b"one")).await.unwrap();
-    assert!(matches!(twin, Begun::Answered(known) if known == answer("{}")));
+    assert!(matches!(twin, RequestState::Answered(known) if known == answer("{}")));
 }
 
 #[tokio::test]

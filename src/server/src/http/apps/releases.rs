@@ -2,7 +2,7 @@
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use control::apps::{self, Published};
+use control::apps::{self, PublishOutcome};
 use serde_json::{Map, Value};
 use store::{Acknowledgement, StoredApp};
 use uuid::Uuid;
@@ -96,15 +96,15 @@ pub(super) async fn publish(
         let applied = Applied::of(caller, &app, &deployment).await?;
         let checked = applied.check(caller, &app, records::declared(&deployment)?).await?;
         if attempt == 1 && caller.store().is_acknowledged(app.id, &checked.revision).await? {
-            caller.app().system().encodings().prepare(app.workspace_id, deployment.listed.id).await;
+            caller.app().system().encoder().prepare(app.workspace_id, deployment.listed.id).await;
         }
         let resolved = applied.resolve(checked, &deployment, caller.app().new_id()?)?;
         let made = change.make(async |changes| {
             let published =
                 apps::publish(changes, caller.requester(), &app, &resolved, caller.name()).await?;
             match published {
-                Published::Released(made) => Reply::made(true, &records::release(&made, true)?),
-                Published::TooManyCollections => Err(drafts::too_many_collections()),
+                PublishOutcome::Released(made) => Reply::made(true, &records::release(&made, true)?),
+                PublishOutcome::TooManyCollections => Err(drafts::too_many_collections()),
             }
         });
         match made.await {

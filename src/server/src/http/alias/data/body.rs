@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use actix_web::HttpRequest;
-use actix_web::http::header::CONTENT_TYPE;
 use actix_web::web::{Bytes, Payload};
 use engine::records::{RecordFault, record_text};
 use serde_json::{Map, Value};
@@ -33,7 +32,7 @@ pub(super) async fn read(
     media_type: &str,
 ) -> AliasResult<Bytes> {
     let read = body::read(request, payload, MAX_BODY, &**visitor.clock()).await.map_err(refused)?;
-    if !is(request, media_type) {
+    if !body::is_of_type(request, media_type) {
         return Err(ErrorCode::AppUnsupportedMediaType.into());
     }
     Ok(read)
@@ -46,13 +45,6 @@ pub(super) async fn read_json(
     payload: Payload,
 ) -> AliasResult<Bytes> {
     read(visitor, request, payload, JSON).await
-}
-
-fn is(request: &HttpRequest, media_type: &str) -> bool {
-    let mut kinds = request.headers().get_all(CONTENT_TYPE);
-    let (Some(kind), None) = (kinds.next(), kinds.next()) else { return false };
-    let kind = kind.to_str().unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media_type)
 }
 
 fn refused(error: ApiError) -> AliasError {

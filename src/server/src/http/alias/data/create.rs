@@ -8,7 +8,7 @@ use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use actors::SharePermit;
 use serde_json::Value;
-use store::{Begun, Changes, RecordWrite, RequestKey, Reserved, StoredAnswer};
+use store::{Changes, RecordWrite, RequestKey, RequestState, Reserved, StoredAnswer};
 use wire::{CollectionVerb, DataRecord, ErrorCode};
 
 use super::super::error::AliasResult;
@@ -52,12 +52,12 @@ pub(super) async fn create(
     let text = form(&data)?;
     check_schema(&access, &data).await?;
     check_storage(&visitor)?;
-    let (begun, _permit) = begun(&visitor, key).await?;
-    let mut changes = match begun {
-        Begun::New(changes) => changes,
-        Begun::Answered(known) => return replayed(&access, &known, &data),
-        Begun::Reused => return Err(ErrorCode::AppKeyReused.into()),
-        Begun::InProgress => return Err(ErrorCode::AppUnavailable.into()),
+    let (state, _permit) = begin(&visitor, key).await?;
+    let mut changes = match state {
+        RequestState::New(changes) => changes,
+        RequestState::Answered(known) => return replayed(&access, &known, &data),
+        RequestState::Reused => return Err(ErrorCode::AppKeyReused.into()),
+        RequestState::InProgress => return Err(ErrorCode::AppUnavailable.into()),
     };
     let made = make(&visitor, &access, &mut changes, &text).await;
     match made {
@@ -90,16 +90,16 @@ async fn make(
 }
 
 /// Begins the change, after another request with the same key has ended.
-async fn begun(visitor: &Visitor, key: Option<RequestKey>) -> AliasResult<(Begun, SharePermit)> {
+async fn begin(visitor: &Visitor, key: Option<RequestKey>) -> AliasResult<(RequestState, SharePermit)> {
     let mut pauses = 0;
     loop {
         let permit = change_permit(visitor).await?;
-        let begun = match &key {
+        let state = match &key {
             Some(key) => visitor.store().begin_request(key.clone()).await?,
-            None => Begun::New(Box::new(visitor.store().begin().await?)),
+            None => RequestState::New(Box::new(visitor.store().begin().await?)),
         };
-        if !matches!(begun, Begun::InProgress) || pauses == PAUSES {
-            return Ok((begun, permit));
+        if !matches!(state, RequestState::InProgress) || pauses == PAUSES {
+            return Ok((state, permit));
         }
         drop(permit);
         pauses += 1;

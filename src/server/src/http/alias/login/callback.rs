@@ -24,13 +24,13 @@ pub(super) async fn callback(visitor: Visitor, request: HttpRequest) -> AliasRes
 }
 
 /// What the browser brings. What comes twice is not what the central host sent.
-struct Brought {
+struct CallbackParameters {
     state: String,
     code: String,
     issuer: String,
 }
 
-impl Brought {
+impl CallbackParameters {
     fn read(request: &HttpRequest) -> Option<Self> {
         let mut params = Params::of(request);
         let (state, code, issuer) = (params.text("state"), params.text("code"), params.text("iss"));
@@ -40,13 +40,14 @@ impl Brought {
 }
 
 async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResponse> {
-    let base = super::central_base(visitor, request, visitor)?;
+    let base = super::central_base(visitor, request)?;
     let failed = |why: &'static str| {
         tracing::info!(why, "rejected a sign-in to an app");
         AliasError::from(ErrorCode::LoginFailed)
     };
-    let brought = Brought::read(request).ok_or_else(|| failed("a parameter is missing or repeated"))?;
-    let state = Token::digest_of(&brought.state);
+    let given =
+        CallbackParameters::read(request).ok_or_else(|| failed("a parameter is missing or repeated"))?;
+    let state = Token::digest_of(&given.state);
     let secret = binding::secret(request, &state);
     let secret = secret.ok_or_else(|| failed("the browser has no sign-in with this state"))?;
     let binding = Token::digest_of(&secret);
@@ -54,14 +55,14 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
     let used = visitor.store().use_app_sign_in(app, &state, &binding).await?;
     let used = used.ok_or_else(|| failed("the state is not one of this browser, used or too old"))?;
     // A code of another issuer is not shown (RFC 9207).
-    if brought.issuer != base {
+    if given.issuer != base {
         return Err(failed("the response is from another issuer"));
     }
     let verifier = open_verifier(&visitor.sign_in().apps, &state, &used.sealed);
     let verifier = verifier.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     let cookie = Token::fresh(visitor.random()).map_err(ApiError::from)?;
     let shown = ShownAppCode {
-        digest: &Token::digest_of(&brought.code),
+        digest: &Token::digest_of(&given.code),
         app,
         workspace: visitor.served.workspace,
         redirect_uri: &format!("{}{CALLBACK}", visitor.origin),

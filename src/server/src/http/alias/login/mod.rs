@@ -16,7 +16,6 @@ use wire::ErrorCode;
 use super::alias_paths::{LOG_IN, LOG_OUT, SESSION, SIGNED_IN, resource};
 use super::error::AliasResult;
 use super::visitor::Visitor;
-use crate::http::App;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     // An address of the sign-in holds a code or a state.
@@ -29,9 +28,9 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 }
 
 /// The base of the central host, where browsers can keep its cookies and those of the app.
-fn central_base<'a>(app: &'a App, request: &HttpRequest, visitor: &Visitor) -> AliasResult<&'a str> {
-    let base = app.config().http.public_base_url.as_ref().ok_or(ErrorCode::LoginNotConfigured)?;
-    let is_secure = app.is_asked_over_https(request) || visitor.is_local();
+fn central_base<'a>(visitor: &'a Visitor, request: &HttpRequest) -> AliasResult<&'a str> {
+    let base = visitor.config().http.public_base_url.as_ref().ok_or(ErrorCode::LoginNotConfigured)?;
+    let is_secure = visitor.is_asked_over_https(request) || visitor.is_local();
     if !is_secure {
         return Err(ErrorCode::AppTlsRequired.into());
     }

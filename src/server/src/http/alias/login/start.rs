@@ -25,7 +25,7 @@ async fn leave(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResp
     if is_foreign_read(request) {
         return Err(ErrorCode::AppOriginMismatch.into());
     }
-    let base = super::central_base(visitor, request, visitor)?;
+    let base = super::central_base(visitor, request)?;
     let given = Params::of(request).text("return_to");
     let start = SignInStart::fresh(visitor.random()).map_err(ApiError::from)?;
     let secret = Token::fresh(visitor.random()).map_err(ApiError::from)?;

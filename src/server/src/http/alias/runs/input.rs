@@ -1,7 +1,7 @@
 //! The input of a run, as a page sends it.
 
 use actix_web::HttpRequest;
-use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::web::Payload;
 use actors::plans::LoadedVersion;
 use kernel::Clock;
@@ -23,7 +23,7 @@ pub(super) async fn read(request: &HttpRequest, payload: Payload, clock: &dyn Cl
         return Err(ErrorCode::InputTooLarge.into());
     }
     let bytes = body::read(request, payload, LIMIT, clock).await.map_err(|error| unread(&error))?;
-    if !is_json(request) {
+    if !body::is_json(request) {
         return Err(ErrorCode::AppUnsupportedMediaType.into());
     }
     let input = body::json(&bytes).map_err(|_| AliasError::from(ErrorCode::AppInvalidJson))?;
@@ -46,11 +46,4 @@ fn unread(error: &ApiError) -> AliasError {
         ErrorCode::UnsupportedMediaType => ErrorCode::AppUnsupportedMediaType.into(),
         _ => ErrorCode::AppBadRequest.into(),
     }
-}
-
-fn is_json(request: &HttpRequest) -> bool {
-    let mut types = request.headers().get_all(CONTENT_TYPE);
-    let first = types.next().and_then(|text| text.to_str().ok());
-    let essence = first.and_then(|text| text.split(';').next()).map(str::trim);
-    types.next().is_none() && essence.is_some_and(|text| text.eq_ignore_ascii_case("application/json"))
 }

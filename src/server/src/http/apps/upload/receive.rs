@@ -19,6 +19,7 @@ use wire::{ErrorCode, FieldError};
 
 use super::folder::UploadFile;
 use super::pace::UploadPace;
+use crate::http::body;
 use crate::http::chat::RequestBody;
 use crate::http::error::{ApiError, ApiResult};
 
@@ -49,17 +50,14 @@ impl Form {
         if request.headers().contains_key(header::CONTENT_ENCODING) {
             return refuse("The request body must not be compressed: omit the header Content-Encoding.");
         }
-        let mut kinds = request.headers().get_all(header::CONTENT_TYPE);
-        let kind = match (kinds.next().and_then(|kind| kind.to_str().ok()), kinds.next()) {
-            (Some(kind), None) => kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
-            _ => String::new(),
-        };
-        match kind.as_str() {
-            "application/zip" => Ok(Self::Raw),
-            "multipart/form-data" => Ok(Self::Multipart),
-            _ => refuse(
+        if body::is_of_type(request, "application/zip") {
+            Ok(Self::Raw)
+        } else if body::is_of_type(request, "multipart/form-data") {
+            Ok(Self::Multipart)
+        } else {
+            refuse(
                 "Send the archive as application/zip, or as the part `bundle` of a multipart/form-data form.",
-            ),
+            )
         }
     }
 
