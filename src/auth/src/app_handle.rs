@@ -9,6 +9,8 @@ use uuid::Uuid;
 
 /// What a handle begins with.
 const PREFIX: &str = "run_";
+/// Characters of a handle that may be shown to owners of its app: 48 of 256 bits.
+const SHOWN: usize = 12;
 /// Random bytes of a visitor.
 const VISITOR_BYTES: usize = 32;
 
@@ -62,6 +64,12 @@ pub fn stored(text: &str) -> Vec<u8> {
     digest(&SHA256, text.as_bytes()).as_ref().to_vec()
 }
 
+/// What owners of an app see of a handle, to find the run that a visitor speaks of.
+#[must_use]
+pub fn shown(handle: &str) -> String {
+    handle.chars().take(SHOWN).collect()
+}
+
 /// Whether a text may be a handle.
 #[must_use]
 pub fn is_handle(text: &str) -> bool {
@@ -82,6 +90,7 @@ mod tests {
         let handle = key.handle(APP, run);
         assert_eq!(handle, key.handle(APP, run));
         assert!(is_handle(&handle) && handle.len() == 47, "{handle}");
+        assert!(shown(&handle).len() == 12 && handle.starts_with(&shown(&handle)), "{handle}");
         let others = [
             AppHandleKey::new(&[8; 32]).handle(APP, run),
             key.handle(run, run),

@@ -30,6 +30,6 @@ pub use error::CheckError;
 pub use finding::{Finding, MAX_FINDINGS, Note};
 pub use kinds::{OTHER, media_type};
 pub use limits::Limits;
-pub use manifest::Manifest;
+pub use manifest::{Manifest, is_name};
 pub use names::MANIFEST;
 pub use policy::{Document, FILE_POLICY, OVER_HTTPS, policy};

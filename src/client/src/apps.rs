@@ -9,9 +9,9 @@ use reqwest::Body;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use wire::operations::{apps, releases};
 use wire::{
-    AcknowledgePermissions, AcknowledgementRecord, AppRecord, BindingRecord, CollectionRecord, CreateApp,
-    CreateCollection, DeploymentRecord, DeploymentSummary, Listed, PermissionsRecord, ReleaseRecord,
-    ReleaseSummary, RollBack, UpdateApp,
+    AcknowledgePermissions, AcknowledgementRecord, AppRecord, AppRunRecord, AppRunState, BindingRecord,
+    CollectionRecord, CreateApp, CreateCollection, DeploymentRecord, DeploymentSummary, Listed,
+    PermissionsRecord, ReleaseRecord, ReleaseSummary, RollBack, UpdateApp,
 };
 
 use crate::client::{Bearer, Client};
@@ -27,6 +27,15 @@ pub struct Archive<C> {
     pub size: u64,
     /// Its bytes in order; read while they are sent.
     pub chunks: C,
+}
+
+/// Which runs of an app a list shows. Everything given must match.
+#[derive(Debug, Clone, Default)]
+pub struct AppRunsFilter {
+    /// In one of these states; empty: any.
+    pub states: Vec<AppRunState>,
+    /// Of the binding with this name.
+    pub binding: Option<String>,
 }
 
 /// Every call takes an app's id or alias, and fails as [`crate::Answer::ok`] does.
@@ -158,6 +167,25 @@ impl Client {
     /// See above.
     pub async fn releases(&self, app: &str, part: &Part) -> Result<Listed<ReleaseSummary>, ClientError> {
         self.read(&releases::LIST, &[app], &part.query()).await?.ok()
+    }
+
+    /// `GET /api/apps/{app}/runs`: a page of the runs that pages have started, newest first. A page may be empty and still have a cursor.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn app_runs(
+        &self,
+        app: &str,
+        filter: &AppRunsFilter,
+        part: &Part,
+    ) -> Result<Listed<AppRunRecord>, ClientError> {
+        let mut query = part.query();
+        if !filter.states.is_empty() {
+            let states: Vec<&str> = filter.states.iter().map(|state| state.as_str()).collect();
+            query.push(("state", states.join(",")));
+        }
+        query.extend(filter.binding.clone().map(|binding| ("binding", binding)));
+        self.read(&apps::LIST_RUNS, &[app], &query).await?.ok()
     }
 
     /// `GET /api/apps/{app}/bindings`: part of the list, newest first.

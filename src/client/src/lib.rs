@@ -35,7 +35,7 @@ mod workspaces;
 
 pub use admin::AuditFilter;
 pub use answer::Answer;
-pub use apps::Archive;
+pub use apps::{AppRunsFilter, Archive};
 pub use builder::ClientBuilder;
 pub use chat::ChatOptions;
 pub use client::{Client, Exchange};

@@ -5,6 +5,7 @@
 mod admin;
 mod app;
 mod app_data;
+mod app_run;
 mod audit;
 pub mod chat;
 mod chat_session;
@@ -42,6 +43,7 @@ mod workspace;
 pub use admin::*;
 pub use app::*;
 pub use app_data::*;
+pub use app_run::*;
 pub use audit::*;
 pub use chat_session::*;
 pub use chat_settings::*;

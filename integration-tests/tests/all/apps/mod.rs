@@ -11,6 +11,7 @@ mod preflight;
 mod records;
 mod releases;
 mod rollbacks;
+mod run_list;
 pub(crate) mod runs;
 mod scripts;
 mod uploads;

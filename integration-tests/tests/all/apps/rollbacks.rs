@@ -237,7 +237,7 @@ async fn other_workspaces_and_callers_without_the_scope_publish_nothing() {
         assert_eq!(elsewhere.post(path, &body).await.refusal(), "403 auth.workspace_forbidden", "{path}");
         assert_eq!(writes.post(path, &body).await.refusal(), "403 auth.missing_scope", "{path}");
     }
-    for rest in ["/deployments", "/bindings", "/collections", "/releases"] {
+    for rest in ["/deployments", "/bindings", "/collections", "/releases", "/runs"] {
         assert_eq!(elsewhere.get(&app.path(rest)).await.refusal(), "403 auth.workspace_forbidden", "{rest}");
     }
     let collection = json!({"name": "a", "kind": "shared", "capabilities": {"anonymous": [], "member": []}});

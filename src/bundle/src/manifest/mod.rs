@@ -194,7 +194,9 @@ fn check_name(name: &str, pointer: &str, reader: &mut Reader<'_>) {
     }
 }
 
-fn is_name(name: &str) -> bool {
+/// Whether a text may be the name of a binding or a collection.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let rest = |byte: u8| plain(byte) || matches!(byte, b'-' | b'_');
     name.bytes().next().is_some_and(plain) && name.bytes().all(rest) && name.len() <= NAME_CHARS

@@ -3,6 +3,7 @@
 #![allow(clippy::indexing_slicing, clippy::as_conversions, reason = "tests")]
 
 mod app_records;
+mod app_run_list;
 mod app_runs;
 mod app_serving;
 mod app_sign_ins;

@@ -1,11 +1,20 @@
 //! Hosted apps.
 
 use super::parameters::{CURSOR, LIMIT};
-use crate::operation::{Answer, binary, delete, get, json, operations, patch, post, put};
+use crate::operation::{Answer, Parameter, Values, binary, delete, get, json, operations, patch, post, put};
 use crate::{
-    AppBinding, AppRecord, BindingRecord, CollectionRecord, CreateApp, CreateCollection, DeploymentRecord,
-    DeploymentSummary, ErrorCode, Listed, Scope, UpdateApp,
+    AppBinding, AppRecord, AppRunRecord, AppRunState, BindingRecord, CollectionRecord, CreateApp,
+    CreateCollection, DeploymentRecord, DeploymentSummary, ErrorCode, Listed, Scope, UpdateApp,
 };
+
+/// Which runs of an app a list shows.
+const RUN_STATE: Parameter = Parameter {
+    name: "state",
+    about: "Only runs in one of these states.",
+    values: Values::AnyOf(&AppRunState::NAMES),
+};
+const RUN_BINDING: Parameter =
+    Parameter { name: "binding", about: "Only runs of the binding with this name.", values: Values::Text };
 
 /// Why a bundle is refused.
 const BUNDLE: &[ErrorCode] = &[
@@ -174,6 +183,17 @@ operations! {
     .repeatable()
     .answers(&[Answer::empty(204)])
     .errors(&[ErrorCode::AppNotFound, ErrorCode::CollectionNotFound]);
+
+    LIST_RUNS = get(
+        "/api/apps/{app}/runs",
+        "list_app_runs",
+        "Lists the runs that pages of an app have started, newest first. With a filter a page may be shorter than `limit`, even \
+         empty, and still have a next one.",
+    )
+    .needs(Scope::AppsRead)
+    .query(&[LIMIT, CURSOR, RUN_STATE, RUN_BINDING])
+    .answers(&[Answer::of(200, json!(Listed<AppRunRecord>, examples::RUNS))])
+    .errors(&[ErrorCode::AppNotFound]);
 }
 
 #[cfg(feature = "schema")]
@@ -267,6 +287,25 @@ mod examples {
       "delete"
     ]
   }
+}"#;
+
+    pub(super) const RUNS: &str = r#"{
+  "data": [
+    {
+      "id": "0198c310-2b40-7e11-8a52-6d5c4b3a2918",
+      "handle_prefix": "run_q3VtZ0pX",
+      "binding": "ask",
+      "state": "failed",
+      "release_id": "0198c300-7a51-7cc3-9d41-2f1b6a7e0c35",
+      "visitor": "anonymous",
+      "created_at": "2026-11-22T09:20:00.000000Z",
+      "finished_at": "2026-11-22T09:20:01.250000Z",
+      "error": {
+        "code": "node.failed"
+      }
+    }
+  ],
+  "next_cursor": null
 }"#;
 
     pub(super) const UPDATE: &str = r#"{

@@ -8,6 +8,7 @@ mod preflight;
 mod records;
 mod releases;
 mod requests;
+mod runs;
 mod upload;
 
 use actix_web::web::{Json, Path, ServiceConfig};
@@ -48,6 +49,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::LIST_COLLECTIONS, drafts::list_collections)
         .on(&operations::CREATE_COLLECTION, drafts::create_collection)
         .on(&operations::DELETE_COLLECTION, drafts::delete_collection)
+        .on(&operations::LIST_RUNS, runs::list)
         .on(&release_operations::PERMISSIONS, releases::permissions)
         .on(&release_operations::ACKNOWLEDGE, releases::acknowledge)
         .on(&release_operations::PUBLISH, releases::publish)
