@@ -43,6 +43,14 @@ pub(crate) struct InWorkspace {
     workspace: Option<String>,
 }
 
+impl InWorkspace {
+    /// This one, and what stood before the command where this says nothing.
+    #[must_use]
+    pub(crate) fn or(self, outer: Self) -> Self {
+        Self { workspace: self.workspace.or(outer.workspace) }
+    }
+}
+
 fn secret(text: &str) -> Result<Secret, Infallible> {
     Ok(text.to_owned().into())
 }

@@ -3,8 +3,11 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::ValueEnum;
+use kernel::{Clock, SystemClock};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::complaint::Complaint;
@@ -13,6 +16,8 @@ use crate::complaint::Complaint;
 const READER_GONE: u8 = 141;
 /// What a shell reports of a program that was ended by SIGINT.
 const INTERRUPTED: u8 = 130;
+/// How often a command that writes seldom checks that its output still has a reader.
+const READER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// For people or for programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -84,6 +89,20 @@ pub(crate) fn piece(text: impl Display) -> Result<(), Failure> {
         ErrorKind::BrokenPipe => Failure::ReaderGone,
         _ => format!("cannot write to standard output: {error}").into(),
     })
+}
+
+/// Waits until the reader of standard output has gone, although nothing is written; for ever if it is a file.
+pub(crate) async fn reader_gone() {
+    let (output, clock) = (io::stdout(), SystemClock::new());
+    loop {
+        let mut watched = [PollFd::new(&output, PollFlags::empty())];
+        let polled = poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let gone = |output: &PollFd<'_>| output.revents().intersects(PollFlags::ERR | PollFlags::HUP);
+        if polled.is_ok() && watched.iter().any(gone) {
+            return;
+        }
+        clock.sleep(READER_CHECK_INTERVAL).await;
+    }
 }
 
 /// Writes a line on standard error; one that nobody can read is no reason to fail.

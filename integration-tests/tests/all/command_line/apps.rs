@@ -163,3 +163,55 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
     assert!(shown.contains("release  3\n"), "{shown}");
     assert_eq!(terminal.run(&["app", "deploy", "desk", path, "--acknowledge"]).await.status, Some(2));
 }
+
+#[tokio::test]
+async fn each_command_of_apps_prints_json() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("index.html"), "<p>Hi</p>").unwrap();
+    let collection = folder.path().join("notes.json");
+    std::fs::write(&collection, r#"{"kind": "user", "capabilities": {"anonymous": [], "member": []}}"#)
+        .unwrap();
+    let (path, collection) = (folder.path().to_str().unwrap(), collection.to_str().unwrap());
+    let json = async |arguments: &[&str]| -> Value {
+        let all = [&["app"], arguments, &["--output", "json"]].concat();
+        let printed = terminal.does(&all).await;
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {printed}"))
+    };
+    for list in [&["list"][..], &["list", "--workspace", "default"]] {
+        assert_eq!(json(list).await, serde_json::json!([]));
+    }
+    assert_eq!(json(&["create", "desk"]).await["alias"], "desk");
+    for list in ["deployments", "releases", "bindings", "collections"] {
+        assert_eq!(json(&[list, "desk"]).await, serde_json::json!([]), "{list}");
+    }
+    assert_eq!(json(&["check", path]).await["valid"], true);
+    assert_eq!(json(&["update", "desk", "--name", "Desk"]).await["name"], "Desk");
+    let deployed = json(&["deploy", "desk", path]).await;
+    let permissions = json(&["permissions", "desk"]).await;
+    assert_eq!(permissions["acknowledged"], false);
+    let unsure = terminal.run(&["app", "acknowledge", "desk", "--output", "json"]).await;
+    assert_eq!((unsure.status, unsure.out.as_str()), (Some(2), ""), "{}", unsure.err);
+    let acknowledged = json(&["acknowledge", "desk", "--yes"]).await;
+    assert_eq!(acknowledged["permission_revision"], permissions["permission_revision"]);
+    assert!(acknowledged["acknowledged_at"].is_string(), "{acknowledged}");
+    assert_eq!(json(&["acknowledge", "desk"]).await, acknowledged, "the first acknowledgement counts");
+    let release = json(&["publish", "desk"]).await;
+    assert_eq!((&release["number"], &release["deployment_id"]), (&1.into(), &deployed["id"]));
+    assert_eq!(json(&["rollback", "desk", "1"]).await["source_release_id"], release["id"]);
+    let arguments = ["deploy", "desk", path, "--publish", "--acknowledge", "--yes"];
+    assert_eq!(json(&arguments).await["number"], 3);
+    assert_eq!(json(&["releases", "desk"]).await[0]["number"], 3);
+    assert_eq!(json(&["deployments", "desk"]).await[1]["id"], deployed["id"]);
+    assert_eq!(json(&["show", "desk"]).await["active_release"]["number"], 3);
+    assert_eq!(json(&["list"]).await[0]["alias"], "desk");
+    let made = json(&["collections", "desk", "create", "notes", collection]).await;
+    assert_eq!(json(&["collections", "desk"]).await[0], made);
+    let deleted = ["app", "collections", "desk", "delete", "notes", "--yes", "--output", "json"];
+    assert_eq!(terminal.does(&deleted).await, "");
+    let refused = terminal.run(&deleted).await;
+    let refused: Value = serde_json::from_str(refused.err.trim()).unwrap();
+    assert_eq!(refused["detail"]["code"], "collection_not_found");
+    assert_eq!(terminal.does(&["app", "delete", "desk", "--yes", "--output", "json"]).await, "");
+}

@@ -1,5 +1,6 @@
 //! The client commands of the real binary, as somebody at a terminal or a script meets them.
 
+mod app_logs;
 mod apps;
 mod chat;
 mod credentials;

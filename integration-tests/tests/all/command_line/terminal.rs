@@ -163,6 +163,12 @@ impl Started {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).await.unwrap();
     }
 
+    /// Closes the reading end of standard output, and waits for the end.
+    pub(super) async fn without_reader(self) -> Ran {
+        drop(self.output);
+        ended(self.child).await
+    }
+
     pub(super) async fn end(mut self) -> Ran {
         within("its end", self.output.read_to_end(&mut self.seen)).await.unwrap();
         let mut ran = ended(self.child).await;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use wire::{BindingRecord, CollectionRecord, CollectionVerb, CreateCollection};
 
 use super::Named;
-use crate::options::Session;
+use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::parts;
 use crate::table::{self, second};
@@ -43,6 +43,10 @@ struct Create {
     /// File with the JSON object {kind, capabilities, schema?}
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    #[command(flatten)]
+    place: InWorkspace,
+    #[command(flatten)]
+    options: ClientOptions,
 }
 
 #[derive(Debug, Args)]
@@ -52,6 +56,10 @@ struct Delete {
     /// Confirm; its records cannot be restored
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    place: InWorkspace,
+    #[command(flatten)]
+    options: ClientOptions,
 }
 
 impl Bindings {
@@ -74,6 +82,16 @@ impl Bindings {
 }
 
 impl Collections {
+    /// The options of the inner command come before those of the outer one.
+    pub(super) fn options(&self) -> (ClientOptions, InWorkspace) {
+        let (options, place) = match &self.command {
+            None => return (self.named.options.clone(), self.named.place.clone()),
+            Some(CollectionCommand::Create(create)) => (&create.options, &create.place),
+            Some(CollectionCommand::Delete(delete)) => (&delete.options, &delete.place),
+        };
+        (options.clone().or(self.named.options.clone()), place.clone().or(self.named.place.clone()))
+    }
+
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let app = &self.named.app;
         match &self.command {

@@ -4,13 +4,14 @@ mod archive;
 mod check;
 mod deploy;
 mod drafts;
+mod logs;
 mod manage;
 mod releases;
 mod report;
 
 use clap::{Args, Subcommand};
 
-use crate::options::{ClientOptions, InWorkspace, in_workspace};
+use crate::options::{ClientOptions, InWorkspace, in_workspace, with_service_in};
 use crate::output::{Failure, Output};
 
 /// What can be done with hosted apps. An app is named by its alias or its id.
@@ -44,6 +45,8 @@ pub(crate) enum AppCommand {
     Bindings(drafts::Bindings),
     /// List, create and delete the collections of an app, which apply without a manifest
     Collections(drafts::Collections),
+    /// Print the runs that pages of an app have started, the newest last
+    Logs(logs::Logs),
     /// Delete an app with its deployments
     Delete(manage::Delete),
 }
@@ -64,7 +67,7 @@ struct Named {
 pub(crate) fn run(command: AppCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     macro_rules! of_app {
         ($command:expr) => {
-            crate::options::with_service_in(
+            with_service_in(
                 &$command.named.options.clone().or(outer),
                 &$command.named.place,
                 async |session| $command.run(session).await,
@@ -88,7 +91,11 @@ pub(crate) fn run(command: AppCommand, outer: ClientOptions) -> (Output, Result<
         AppCommand::Releases(command) => of_app!(command),
         AppCommand::Deployments(command) => of_app!(command),
         AppCommand::Bindings(command) => of_app!(command),
-        AppCommand::Collections(command) => of_app!(command),
+        AppCommand::Collections(command) => {
+            let (options, place) = command.options();
+            with_service_in(&options.or(outer), &place, async |session| command.run(session).await)
+        }
+        AppCommand::Logs(command) => command.run(outer),
         AppCommand::Delete(command) => of_app!(command),
     }
 }

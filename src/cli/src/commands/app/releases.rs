@@ -5,7 +5,9 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use clap::Args;
 use client::Part;
 use serde_json::Value;
-use wire::{DeploymentSummary, PermissionsRecord, ReleaseRecord, ReleaseSummary, RollBack};
+use wire::{
+    AcknowledgementRecord, DeploymentSummary, PermissionsRecord, ReleaseRecord, ReleaseSummary, RollBack,
+};
 
 use super::Named;
 use crate::options::Session;
@@ -99,7 +101,8 @@ impl Permissions {
 impl Acknowledge {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let id = self.which.id(session, &self.named.app).await?;
-        acknowledge(session, (&self.named.app, &id), self.yes).await
+        let acknowledged = acknowledge(session, (&self.named.app, &id), self.yes).await?;
+        if session.output == Output::Json { say(pretty(&acknowledged)?) } else { Ok(()) }
     }
 }
 
@@ -152,27 +155,30 @@ fn row(release: &ReleaseSummary) -> [String; 5] {
     ]
 }
 
-/// Shows what a deployment may do, asks, and acknowledges it; nothing is asked if it is acknowledged already.
+/// Shows what a deployment may do, asks, and acknowledges it; nothing is asked if it is acknowledged already. Returns the first
+/// acknowledgement.
 pub(super) async fn acknowledge(
     session: &Session,
     (app, deployment): (&str, &str),
     yes: bool,
-) -> Result<(), Failure> {
+) -> Result<AcknowledgementRecord, Failure> {
     let read = session.client.permissions(app, deployment).await.map_err(|error| session.failed(error))?;
-    if read.acknowledged {
-        complain("These permissions are acknowledged.");
-        return Ok(());
-    }
-    for line in lines(&read) {
-        complain(line);
-    }
-    if !yes && !confirmed("Acknowledge these permissions? [y/N] ")? {
-        return Err(Failure::usage("not acknowledged; answer \"y\", or add --yes"));
+    if !read.acknowledged {
+        for line in lines(&read) {
+            complain(line);
+        }
+        if !yes && !confirmed("Acknowledge these permissions? [y/N] ")? {
+            return Err(Failure::usage("not acknowledged; answer \"y\", or add --yes"));
+        }
     }
     let acknowledged = session.client.acknowledge(app, deployment, &read.permission_revision).await;
     let acknowledged = acknowledged.map_err(|error| session.failed(error))?;
-    complain(format_args!("Acknowledged {}.", acknowledged.permission_revision));
-    Ok(())
+    if read.acknowledged {
+        complain("These permissions are acknowledged.");
+    } else {
+        complain(format_args!("Acknowledged {}.", acknowledged.permission_revision));
+    }
+    Ok(acknowledged)
 }
 
 /// Publishes a deployment and prints the release.

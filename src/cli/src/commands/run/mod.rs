@@ -18,6 +18,7 @@ use crate::output::{Failure, Output, complain, pretty, say};
 use crate::sign_in::renewing;
 use crate::terminal::{Paint, harmless, stdout_is_seen};
 use watcher::Watcher;
+pub(crate) use watcher::seconds;
 
 /// So often a run is begun whose answer was lost; with one key it is the same run.
 pub(super) const ATTEMPTS: u32 = 4;

@@ -129,7 +129,8 @@ fn name(node: &str, visit: u32) -> String {
     if visit > 1 { format!("{node} (visit {visit})") } else { node.into_owned() }
 }
 
-fn seconds(from: &str, to: &str) -> String {
+/// How long it is from one time to another.
+pub(crate) fn seconds(from: &str, to: &str) -> String {
     let parse = |text| DateTime::parse_from_rfc3339(text).ok();
     match (parse(from), parse(to)) {
         (Some(from), Some(to)) => {

@@ -1,0 +1,169 @@
+//! Which runs of an app have started or changed their state since the last look.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset, TimeDelta};
+use client::{AppRunsFilter, Part};
+use kernel::{Clock, SystemClock, backoff};
+use wire::{AppRunRecord, AppRunState, Listed};
+
+use crate::options::Session;
+use crate::output::{Failure, complain};
+
+/// Between two polls.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The first page of a poll, which has few new runs or none.
+const FIRST_PAGE: u32 = 20;
+const PAGE: u32 = 200;
+/// How much later than a newer run a run can become visible.
+const OVERLAP: TimeDelta = TimeDelta::seconds(10);
+/// Pauses between attempts while the service does not answer.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What was printed or passed over of an app's runs.
+pub(super) struct Follower<'a> {
+    session: &'a Session,
+    app: &'a str,
+    filter: AppRunsFilter,
+    /// Runs since `since`, and earlier ones that have not ended.
+    known: HashMap<String, Known>,
+    /// Earlier runs are not new; `None`: there was no run.
+    since: Option<DateTime<FixedOffset>>,
+    failures: u32,
+}
+
+/// A run as it was last seen.
+struct Known {
+    state: AppRunState,
+    at: DateTime<FixedOffset>,
+}
+
+impl<'a> Follower<'a> {
+    /// Passes over the runs that are there.
+    pub(super) async fn start(
+        session: &'a Session,
+        app: &'a str,
+        filter: AppRunsFilter,
+    ) -> Result<Self, Failure> {
+        let mut follower = Self { session, app, filter, known: HashMap::new(), since: None, failures: 0 };
+        let newest = Part { limit: Some(1), cursor: None };
+        // A service that cannot be reached at the start is the wrong one.
+        let newest = session.client.app_runs(app, &AppRunsFilter::default(), &newest).await;
+        let newest = newest.map_err(|error| session.failed(error))?.data.into_iter().next();
+        follower.since = newest.as_ref().and_then(begun).map(|at| at - OVERLAP);
+        if follower.since.is_some() {
+            for run in follower.unfinished().await? {
+                follower.note(&run);
+            }
+            follower.changed().await?;
+        }
+        Ok(follower)
+    }
+
+    /// Waits until it is time to look again.
+    pub(super) async fn wait(&self) {
+        SystemClock::new().sleep(POLL_INTERVAL).await;
+    }
+
+    /// Remembers a run. Returns whether it is new or has another state.
+    pub(super) fn note(&mut self, run: &AppRunRecord) -> bool {
+        let Some(at) = begun(run) else { return false };
+        let before = self.known.insert(run.id.clone(), Known { state: run.state, at });
+        before.is_none_or(|before| before.state != run.state)
+    }
+
+    /// The runs that match and are new or have another state, the oldest first.
+    pub(super) async fn changed(&mut self) -> Result<Vec<AppRunRecord>, Failure> {
+        let mut moved = self.moved().await?;
+        let mut found = Vec::new();
+        let mut part = Part { limit: Some(FIRST_PAGE), cursor: None };
+        loop {
+            let page = self.page(&AppRunsFilter::default(), &part).await?;
+            let mut is_past = false;
+            for run in page.data {
+                let is_new = begun(&run).is_some_and(|at| self.since.is_none_or(|since| at >= since));
+                is_past |= !is_new;
+                if moved.remove(&run.id) || is_new {
+                    found.push(run);
+                }
+            }
+            part = Part { limit: Some(PAGE), cursor: page.next_cursor };
+            if part.cursor.is_none() || (is_past && moved.is_empty()) {
+                break;
+            }
+        }
+        // They were deleted.
+        self.known.retain(|id, _| !moved.contains(id));
+        found.reverse();
+        let newest = found.last().and_then(begun).map(|at| at - OVERLAP);
+        found.retain(|run| self.note(run) && self.matches(run));
+        self.since = newest.max(self.since);
+        self.known
+            .retain(|_, known| !known.state.is_final() || self.since.is_none_or(|since| known.at >= since));
+        Ok(found)
+    }
+
+    /// Known runs that had not ended and have another state now.
+    async fn moved(&mut self) -> Result<HashSet<String>, Failure> {
+        let open = self.known.iter().filter(|(_, known)| !known.state.is_final());
+        let mut open: HashSet<String> = open.map(|(id, _)| id.clone()).collect();
+        if !open.is_empty() {
+            for run in self.unfinished().await? {
+                let is_same = self.known.get(&run.id).is_none_or(|known| known.state == run.state);
+                if is_same {
+                    open.remove(&run.id);
+                }
+            }
+        }
+        Ok(open)
+    }
+
+    async fn unfinished(&mut self) -> Result<Vec<AppRunRecord>, Failure> {
+        let states = vec![AppRunState::Queued, AppRunState::Running];
+        let filter = AppRunsFilter { states, binding: None };
+        let (mut runs, mut part) = (Vec::new(), Part { limit: Some(PAGE), cursor: None });
+        loop {
+            let page = self.page(&filter, &part).await?;
+            runs.extend(page.data);
+            part.cursor = page.next_cursor;
+            if part.cursor.is_none() {
+                return Ok(runs);
+            }
+        }
+    }
+
+    /// Reads a page, however long the service does not answer.
+    async fn page(&mut self, filter: &AppRunsFilter, part: &Part) -> Result<Listed<AppRunRecord>, Failure> {
+        loop {
+            let error = match self.session.client.app_runs(self.app, filter, part).await {
+                Ok(page) => {
+                    if std::mem::take(&mut self.failures) > 0 {
+                        complain("Connected again.");
+                    }
+                    return Ok(page);
+                }
+                Err(error) if error.is_passing() => error,
+                Err(error) => return Err(self.session.failed(error)),
+            };
+            if self.failures == 0 {
+                complain(format_args!("{error}; trying again …"));
+            }
+            self.failures = self.failures.saturating_add(1);
+            let pause = backoff(FIRST_PAUSE, self.failures, LONGEST_PAUSE);
+            SystemClock::new().sleep(pause.max(error.retry_after().unwrap_or_default())).await;
+        }
+    }
+
+    fn matches(&self, run: &AppRunRecord) -> bool {
+        let AppRunsFilter { states, binding } = &self.filter;
+        (states.is_empty() || states.contains(&run.state))
+            && binding.as_ref().is_none_or(|binding| *binding == run.binding)
+    }
+}
+
+/// When a run was accepted.
+fn begun(run: &AppRunRecord) -> Option<DateTime<FixedOffset>> {
+    DateTime::parse_from_rfc3339(&run.created_at).ok()
+}
