@@ -102,12 +102,12 @@ fn of_tool(tool: &Value, pointer: &str, agent: &str, found: &mut Vec<NodeEffect>
         Some("workflow") => add(own, "sub_workflow", Effect::Nested, named(tool, pointer.to_owned())),
         // Which tools a server has, only the server knows: without a list of those that may be called, the agent itself may send.
         Some("mcp") => match tool.get("allow").and_then(Value::as_array) {
-            Some(allowed) => {
+            Some(allowed) if !allowed.is_empty() => {
                 for tool in allowed.iter().filter_map(Value::as_str) {
                     add(format!("{agent}.{tool}"), "mcp", Effect::Outbound, None);
                 }
             }
-            None => add(agent.to_owned(), "mcp", Effect::Outbound, None),
+            _ => add(agent.to_owned(), "mcp", Effect::Outbound, None),
         },
         _ => {}
     }
@@ -180,7 +180,8 @@ mod tests {
                 {"type": "http", "name": "put", "request": {"method": "PUT"}},
                 {"type": "code", "name": "sum"}, {"type": "client", "name": "where"},
                 {"type": "workflow", "name": "refund", "workflow": "refund"}, {"type": "mcp", "url": "https://m.example.org"},
-                {"type": "mcp", "url": "https://m.example.org", "allow": ["list", "pay"]}]},
+                {"type": "mcp", "url": "https://m.example.org", "allow": ["list", "pay"]},
+                {"type": "mcp", "url": "https://m.example.org", "allow": []}]},
             {"name": "deep", "type": "for_each", "items": [], "body": {"type": "agent", "tools": [
                 {"type": "node", "name": "many", "node": {"type": "for_each", "items": [], "body": {"type": "agent", "tools": [
                     {"type": "http", "name": "put", "request": {"method": "PUT"}}]}}}]}},
@@ -218,6 +219,7 @@ mod tests {
                 "/nodes/7/tools/6 help outbound",
                 "/nodes/7/tools/7 help.list outbound",
                 "/nodes/7/tools/7 help.pay outbound",
+                "/nodes/7/tools/8 help outbound",
                 "/nodes/8/body deep nested",
                 "/nodes/8/body/tools/0/node/body deep.many nested",
                 "/nodes/8/body/tools/0/node/body/tools/0 deep.many.put outbound",

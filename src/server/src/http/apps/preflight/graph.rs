@@ -129,7 +129,9 @@ mod tests {
                 {"type": "http", "name": "ask", "request": {"method": "GET"}},
                 {"type": "node", "name": "call", "node": {"type": "http_request"}},
                 {"type": "code", "name": "sum"},
-                {"type": "mcp", "url": "https://m.example.org", "allow": ["pay"]}]}]});
+                {"type": "mcp", "url": "https://m.example.org", "allow": ["pay"]}]},
+            {"name": "any", "type": "agent", "tools": [{"type": "mcp", "url": "https://m.example.org", "allow": []}]},
+            {"name": "open", "type": "agent", "tools": [{"type": "mcp", "url": "https://m.example.org"}]}]});
         let facts = Facts {
             id: Uuid::nil(),
             digest: String::new(),
@@ -145,11 +147,13 @@ mod tests {
         assert_eq!(
             found,
             [
+                "any mcp",
                 "each email_send",
                 "get http_request",
                 "help.ask http",
                 "help.call http_request",
-                "help.pay mcp"
+                "help.pay mcp",
+                "open mcp"
             ]
         );
     }
