@@ -6,7 +6,7 @@ use integration_tests::{AnswerExt, BOOTSTRAP, Raw, RawAnswer, Socket, TestServic
 use serde_json::{Value, json};
 
 use super::front::{APPS, Engine, Front, HOST};
-use super::tunnel::Tunnel;
+use super::tunnel::{Tunnel, speaks_tls};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const LARGEST_BUNDLE: usize = 104_857_600;
@@ -83,6 +83,7 @@ async fn everything(engine: Engine) {
     the_scheme_is_that_of_the_client(&setting).await;
     limits_count_the_client(&setting).await;
     large_uploads_reach_the_service(&setting).await;
+    refused_uploads_are_answered(&setting).await;
     metrics_are_closed(&setting).await;
     hosts_of_apps_reach_the_service(&setting).await;
 }
@@ -167,6 +168,23 @@ async fn large_uploads_reach_the_service(setting: &Setting) {
     assert!(answer.whole().await.text().contains("not_a_zip"));
 }
 
+async fn refused_uploads_are_answered(setting: &Setting) {
+    let bearer = format!("Bearer {BOOTSTRAP}");
+    for (path, kind, length, expected) in [
+        ("/api/apps/nothing/deployments", "application/zip", LARGEST_BUNDLE, "404 app_not_found"),
+        ("/api/apps/notes/deployments", "text/plain", LARGEST_BUNDLE, "415 request.unsupported_media_type"),
+        ("/api/apps/notes/deployments", "application/zip", LARGEST_BUNDLE + 1, "413 bundle_too_large"),
+        ("/api/apps", "application/json", LARGEST_BUNDLE, "413 request.too_large"),
+    ] {
+        let tunnel = setting.tunnel(5, HOST).await;
+        let headers = [("host", HOST), ("content-type", kind), ("authorization", bearer.as_str())];
+        let answer =
+            Raw::connect(tunnel.address).await.request("POST", path, &headers, vec![0; length]).await;
+        let answer = answer.whole().await;
+        assert_eq!(answer.refusal(), expected, "{:?} {path}", setting.engine);
+    }
+}
+
 async fn metrics_are_closed(setting: &Setting) {
     for path in ["/metrics", "/%6detrics"] {
         let answer = setting.get(path).await;
@@ -179,17 +197,34 @@ async fn metrics_are_closed(setting: &Setting) {
 }
 
 async fn hosts_of_apps_reach_the_service(setting: &Setting) {
-    // Caddy asks the service for which hosts it may get a certificate.
-    if matches!(setting.engine, Engine::Caddy) {
-        return;
-    }
-    let host = format!("notes.{APPS}");
-    for path in ["/", "/metrics"] {
-        let tunnel = setting.tunnel(2, &host).await;
-        let raw = Raw::connect(tunnel.address).await;
-        let answer = raw.request("GET", path, &[("host", &host)], "").await;
-        assert_eq!((answer.status, answer.header("origin-agent-cluster")), (404, Some("?1")), "{path}");
+    setting.t.app("desk").file("index.html", "<p>The desk").publish().await;
+    let ask = async |host: &str, path: &str| {
+        let tunnel = setting.tunnel(2, host).await;
+        Raw::connect(tunnel.address).await.request("GET", path, &[("host", host)], "").await
+    };
+    let host = format!("desk.{APPS}");
+    for (path, status) in [("/", 200), ("/metrics", 404)] {
+        let answer = ask(&host, path).await;
+        assert_eq!((answer.status, answer.header("origin-agent-cluster")), (status, Some("?1")), "{path}");
         assert!(answer.header("strict-transport-security").is_some(), "the service knows that it is https");
         assert!(answer.header("x-request-id").is_some());
+        let text = answer.whole().await.text();
+        assert_eq!(text.contains("The desk"), status == 200, "{text}");
+    }
+    // `notes` exists, and nothing of it is published.
+    for alias in ["notes", "other"] {
+        let host = format!("{alias}.{APPS}");
+        match setting.engine {
+            // Caddy asks the service for which hosts it may get a certificate.
+            Engine::Caddy => {
+                let trusts = &setting.front.authority;
+                assert!(!speaks_tls(setting.front.https, &host, trusts).await, "{host} has a certificate");
+            }
+            Engine::Nginx | Engine::Haproxy => {
+                let answer = ask(&host, "/").await;
+                let policy = answer.header("origin-agent-cluster");
+                assert_eq!((answer.status, policy), (404, Some("?1")), "{host}");
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use actix_http::error::DispatchError;
 use actix_http::{HttpService, Protocol};
@@ -20,6 +21,10 @@ use crate::http::{self, App};
 use crate::tls::Tls;
 use connection::Connection;
 use socket::Socket;
+
+/// How long the rest of a body is read that nothing waits for, after the answer: closing with unread bytes would reset the connection
+/// before the client, or a proxy, reads the answer.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// Options of the server.
 pub(crate) struct Options {
@@ -49,6 +54,7 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
         let tls = tls.clone();
         let (shutdown, unparsable) = (shutdown.clone(), Arc::clone(&unparsable));
         let requests = HttpService::build()
+            .client_disconnect_timeout(LINGER)
             .graceful_shutdown_signal(move || {
                 let shutdown = shutdown.clone();
                 async move { shutdown.notified().await }
