@@ -1,5 +1,6 @@
 //! Hosted apps.
 
+mod codes;
 mod data;
 mod deployments;
 mod dev_tls;

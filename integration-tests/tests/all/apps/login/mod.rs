@@ -3,6 +3,7 @@
 mod chromium;
 mod crash;
 mod flow;
+mod members;
 mod races;
 mod refusals;
 mod sessions;
