@@ -6,12 +6,17 @@ import { open } from '/favourites.js';
 
 const BINDING = 'ask';
 const STATES = { queued: 'Waiting for a place …', running: 'Looking it up …' };
+const MOST_LETTERS = 300;
+const TOO_LONG = `The question is too long. Please ask in at most ${MOST_LETTERS} letters.`;
 const PROBLEMS = {
-  input_invalid: 'Please ask in at most 300 letters.',
-  input_too_large: 'Please ask in at most 300 letters.',
+  input_invalid: TOO_LONG,
+  input_too_large: TOO_LONG,
   timed_out: 'The answer took too long. Please try again.',
   run_failed: 'The question could not be answered. Please try again.',
-  storage_full: 'No more questions can be answered at the moment.',
+  storage_full: 'No more can be stored at the moment.',
+  collection_full: 'There is no room for more favourites.',
+  record_invalid: 'This answer is too long to be kept.',
+  login_required: 'You are signed out. Sign in to change your favourites.',
 };
 
 const form = at('form');
@@ -19,6 +24,10 @@ const input = at('question');
 const send = at('send');
 
 let favourites;
+/** Those that are shown. */
+let kept = [];
+/** The question and the answer that are shown. */
+let shown = { question: '', answer: '' };
 /** The question that is being answered, if any; a later one replaces it. */
 let asking;
 
@@ -50,7 +59,8 @@ function showAnswer(question, { answer, topic }) {
   at('asked').textContent = question;
   at('result').value = answer;
   at('topic').textContent = topic ?? '';
-  at('actions').replaceChildren(saveButton(question, answer));
+  shown = { question, answer };
+  showStar();
   at('ideas').hidden = true;
   at('card').hidden = false;
 }
@@ -79,11 +89,22 @@ async function ask(question) {
   }
 }
 
-/** Opens the page with a question: at the start, and by the buttons of the browser. */
+/** The page without a question. */
+function showStart() {
+  asking?.abort();
+  asking = undefined;
+  showProblem('');
+  showProgress();
+  at('card').hidden = true;
+  at('ideas').hidden = false;
+}
+
+/** Opens the page with a question or without one: at the start, by a link, and by the buttons of the browser. */
 function follow() {
-  const question = new URLSearchParams(location.search).get('q')?.trim().slice(0, 300) ?? '';
+  const question = new URLSearchParams(location.search).get('q')?.trim() ?? '';
   input.value = question;
   if (question) ask(question);
+  else showStart();
 }
 
 form.addEventListener('submit', (event) => {
@@ -95,7 +116,7 @@ form.addEventListener('submit', (event) => {
 });
 
 document.addEventListener('click', (event) => {
-  const link = event.target.closest?.('a[href^="/?"]');
+  const link = event.target.closest?.('a[href="/"], a[href^="/?"]');
   if (!link || event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
   event.preventDefault();
   history.pushState(null, '', link.href);
@@ -105,25 +126,42 @@ document.addEventListener('click', (event) => {
 
 addEventListener('popstate', follow);
 
-function saveButton(question, answer) {
-  const button = element('button', { type: 'button', className: 'plain' }, '☆ Keep as favourite');
-  button.addEventListener('click', async () => {
-    try {
-      await favourites.add(question, answer);
-      button.replaceWith(element('span', { className: 'quiet', role: 'status' }, '★ Kept'));
-      await showFavourites();
-    } catch (error) {
-      showProblem(error instanceof ServiceError && error.status < 500 ? 'This could not be kept.' : explain(error));
-    }
-  });
-  return button;
+const star = element('button', { type: 'button', className: 'plain' });
+
+/** The button that keeps the answer, or removes it from the favourites. */
+function showStar() {
+  // Before there are an answer and the favourites, there is nothing to press.
+  if (!favourites || !shown.question) return;
+  const isKept = kept.some(({ question }) => question === shown.question);
+  star.textContent = `${isKept ? '★' : '☆'} Favourite`;
+  star.ariaPressed = String(isKept);
+  // Inserted once, so that it keeps the focus.
+  if (!star.isConnected) at('actions').append(star);
+}
+
+star.addEventListener('click', () => {
+  const known = kept.find(({ question }) => question === shown.question);
+  change(() => (known ? favourites.remove(known) : favourites.add(shown.question, shown.answer)));
+});
+
+/** Changes the favourites and shows them. */
+async function change(work) {
+  showProblem('');
+  try {
+    await work();
+  } catch (error) {
+    // One that is gone was removed in another window.
+    if (error?.status !== 404) showProblem(explain(error));
+  }
+  await showFavourites().catch((error) => showProblem(explain(error)));
 }
 
 async function showFavourites() {
-  const list = await favourites.list();
-  at('saved').hidden = list.length === 0;
+  kept = await favourites.list();
+  at('saved').hidden = kept.length === 0;
   at('saved-note').textContent = favourites.isOfAccount ? 'Kept in your account.' : 'Kept in this browser only.';
-  at('favourites').replaceChildren(...list.map(favouriteRow));
+  at('favourites').replaceChildren(...kept.map(favouriteRow));
+  showStar();
 }
 
 function favouriteRow(favourite) {
@@ -131,13 +169,7 @@ function favouriteRow(favourite) {
   const remove = element('button', { type: 'button', className: 'plain' }, 'Remove');
   remove.setAttribute('aria-label', `Remove: ${question}`);
   remove.addEventListener('click', async () => {
-    try {
-      await favourites.remove(favourite);
-    } catch (error) {
-      // It is gone already: another window has removed it.
-      if (error?.status !== 404) return showProblem(explain(error));
-    }
-    await showFavourites();
+    await change(() => favourites.remove(favourite));
     (at('favourites').querySelector('button') ?? input).focus();
   });
   const link = element('a', { href: addressOf(question) }, question);

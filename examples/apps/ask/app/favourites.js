@@ -56,8 +56,10 @@ class OfAccount {
 
   /** Takes over what this browser has kept before the sign-in. Each one leaves the browser after it was stored. */
   async takeOver() {
-    for (const { question, answer } of stored().reverse()) {
-      await this.add(question, answer);
+    const left = stored().reverse();
+    const known = new Set(left.length ? (await this.list()).map(({ question }) => question) : []);
+    for (const { question, answer } of left) {
+      if (!known.has(question)) await this.add(question, answer);
       store(stored().filter((one) => one.question !== question));
     }
   }

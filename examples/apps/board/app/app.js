@@ -3,6 +3,7 @@
 import { auth, config } from '/__service/client.js';
 import * as store from '/cards.js';
 import { at, button, element } from '/dom.js';
+import { draggable, target } from '/drag.js';
 import { edit } from '/editor.js';
 import { explain, isConflict, isGone } from '/problems.js';
 
@@ -15,11 +16,14 @@ let may = new Set();
 let member = null;
 let pins = new Map();
 let shown = '';
+let silence;
 
 const can = (verb) => may.has(verb);
 
 function say(news) {
   at('news').textContent = news;
+  clearTimeout(silence);
+  silence = setTimeout(() => at('news').replaceChildren(), 6_000);
 }
 
 function showProblem(text) {
@@ -70,22 +74,33 @@ function cardOf(card) {
   const { title, text, lane, by } = card.data;
   const row = element('li', { className: 'card' }, element('h3', {}, title));
   if (text) row.append(element('p', { className: 'text' }, text));
-  if (by) row.append(element('p', { className: 'by' }, by));
   if (member) row.append(pinOf(card));
+  const foot = element('div', { className: 'row' });
+  if (by) foot.append(element('p', { className: 'by' }, initial(by), by));
   if (can('update')) {
-    const actions = element('p', { className: 'row' });
+    draggable(row, (to) => to !== lane && move(card, to, row));
+    const actions = element('p', { className: 'row actions' });
     const place = LANES.indexOf(lane);
     const label = (what) => ({ ariaLabel: `${what}: ${title}` });
     actions.append(Object.assign(keyed(`edit-${card.id}`, button('small', 'Edit', () => open(card))), label('Edit')));
     for (const [to, arrow] of [[LANES[place - 1], '←'], [LANES[place + 1], '→']]) {
       if (!to) continue;
       const pressed = () => move(card, to, row);
-      const made = keyed(`${arrow}${card.id}`, button('small', `${arrow} ${NAMES[to]}`, pressed));
-      actions.append(Object.assign(made, label(`Move to ${NAMES[to]}`)));
+      const made = keyed(`${arrow}${card.id}`, button('small', arrow, pressed));
+      actions.append(Object.assign(made, label(`Move to ${NAMES[to]}`), { title: `Move to ${NAMES[to]}` }));
     }
-    row.append(actions);
+    foot.append(actions);
   }
+  if (foot.hasChildNodes()) row.append(foot);
   return row;
+}
+
+/** A disc with the first letter of a name, always in the same colour. */
+function initial(name) {
+  const disc = element('span', { className: 'disc', ariaHidden: 'true' }, [...name.trim()][0]?.toUpperCase() ?? '');
+  const sum = [...name].reduce((all, letter) => all + letter.codePointAt(0), 0);
+  disc.style.setProperty('--hue', String((sum * 47) % 360));
+  return disc;
 }
 
 function pinOf(card) {
@@ -129,7 +144,7 @@ function showAccount(mode) {
       await auth.logout().catch((error) => showProblem(explain(error)));
       location.reload();
     });
-    at('account').replaceChildren(member, out);
+    at('account').replaceChildren(initial(member), member, out);
     return;
   }
   if (mode === 'none') return;
@@ -142,13 +157,15 @@ function showAccount(mode) {
     return made;
   };
   at('account').replaceChildren(link());
-  at('invite').replaceChildren('You may read this board. ', link(), ' to add and change cards.');
+  at('invite').replaceChildren('Everyone can read this board. ', link(), ' to add, move and pin cards.');
   at('invite').hidden = false;
 }
 
+/** What members can do besides: add cards, and drop them into a lane. */
 function showAdding() {
   if (!can('create')) return;
   for (const lane of LANES) {
+    target(document.querySelector(`[data-lane="${lane}"]`), lane);
     const add = button('small', '+ Add', () => open(null, lane));
     add.ariaLabel = `Add a card to ${NAMES[lane]}`;
     document.querySelector(`[data-lane="${lane}"] header`).append(add);

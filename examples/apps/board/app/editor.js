@@ -36,8 +36,8 @@ function showConflict(record) {
   theirs = record;
   at('conflict').hidden = !record;
   if (!record) return;
-  const { title, text, lane, by } = record.data;
-  at('conflict-title').textContent = `${by || 'Another member'} has changed this card while you were writing`;
+  const { title, text, lane } = record.data;
+  at('conflict-title').textContent = 'This card was changed while you were writing';
   const rows = [['Title', title], ['Text', text || '(none)'], ['Lane', LANES[lane]]];
   at('theirs').replaceChildren(
     ...rows.flatMap(([label, value]) => [element('dt', {}, label), element('dd', {}, value)]),

@@ -1,5 +1,7 @@
 //! The apps of `examples/apps`: checked, deployed with their workflows, and published.
 
+mod chromium;
+
 use std::path::PathBuf;
 use std::process::Output;
 
@@ -29,9 +31,13 @@ async fn printed(t: &TestService, arguments: &[&str]) -> Value {
 
 /// The workflow of `ask`, with the model that is built in.
 async fn ask(t: &TestService) -> Workflow {
+    ask_with(t, "practice/assistant").await
+}
+
+async fn ask_with(t: &TestService, model: &str) -> Workflow {
     let graph =
         serde_json::from_str(&std::fs::read_to_string(example("ask/workflow.json")).unwrap()).unwrap();
-    t.workflow().named("ask").graph(graph).config(json!({"model": "practice/assistant"})).create().await
+    t.workflow().named("Tea shop").graph(graph).config(json!({"model": model})).create().await
 }
 
 #[tokio::test]
