@@ -218,15 +218,64 @@ fn lines(read: &PermissionsRecord) -> Vec<String> {
     if read.changes.is_empty() {
         return vec!["No permission differs from the active release.".to_owned()];
     }
-    let shown = |value: &Value| harmless(&value.to_string()).into_owned();
-    let line = |change: &wire::PermissionChange| match (&change.before, &change.after) {
-        (Value::Null, after) => format!("+ {} {}", harmless(&change.path), shown(after)),
-        (before, Value::Null) => format!("- {} {}", harmless(&change.path), shown(before)),
-        (before, after) => format!("~ {} {} -> {}", harmless(&change.path), shown(before), shown(after)),
+    let line = |change: &wire::PermissionChange| {
+        let path = harmless(&change.path);
+        match (&change.before, &change.after) {
+            (Value::Null, after) => whole(&format!("+ {path}"), after),
+            (before, Value::Null) => whole(&format!("- {path}"), before),
+            (before, after) => vec![format!("~ {path} {} -> {}", shown(before), shown(after))],
+        }
     };
     let named = |(id, workflow): (&String, &wire::PermissionWorkflow)| {
         format!("  workflow {id} is {} ({})", harmless(&workflow.handle), harmless(&workflow.name))
     };
     let workflows = read.workflows.iter().map(named);
-    read.changes.iter().map(line).chain(workflows).collect()
+    read.changes.iter().flat_map(line).chain(workflows).collect()
+}
+
+/// What was added or removed: of an object each member on a line of its own.
+fn whole(title: &str, value: &Value) -> Vec<String> {
+    let Value::Object(members) = value else { return vec![format!("{title} {}", shown(value))] };
+    let member = |(name, value): (&String, &Value)| match value {
+        Value::Array(items) if items.is_empty() => format!("    {}: none", harmless(name)),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(shown).collect();
+            format!("    {}: {}", harmless(name), items.join(", "))
+        }
+        value => format!("    {}: {}", harmless(name), shown(value)),
+    };
+    std::iter::once(title.to_owned()).chain(members.iter().map(member)).collect()
+}
+
+/// A text without quotes only if it could not be read otherwise: names are a publisher's.
+fn shown(value: &Value) -> String {
+    let is_plain =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !",\"".contains(c));
+    match value {
+        Value::String(text) if is_plain(text) => text.clone(),
+        value => harmless(&value.to_string()).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_added_binding_has_a_line_for_each_member() {
+        let binding = json!({"access_mode": "anonymous", "credentials": [], "fields": ["answer", "topic"], "version": 1});
+        let expected = [
+            "+ /bindings/ask",
+            "    access_mode: anonymous",
+            "    credentials: none",
+            "    fields: answer, topic",
+            "    version: 1",
+        ];
+        assert_eq!(whole("+ /bindings/ask", &binding), expected);
+        assert_eq!(whole("- /wasm", &json!(true)), ["- /wasm true"]);
+        let forged = json!({"fields": ["a, b", "x\n+ /wasm true"]});
+        assert_eq!(whole("+ /x", &forged), ["+ /x", r#"    fields: "a, b", "x\n+ /wasm true""#]);
+    }
 }
