@@ -42,7 +42,7 @@ impl Process {
         };
         let thread = std::thread::spawn(move || {
             actix_rt::System::new().block_on(async move {
-                let parts = Parts { clock, random: Arc::new(SystemRandom::new()) };
+                let parts = Parts { listener: None, clock, random: Arc::new(SystemRandom::new()) };
                 let running = match server::start(&config, parts).await {
                     Ok(running) => running,
                     Err(error) => {

@@ -111,6 +111,33 @@ async fn a_configured_base_is_the_only_one() {
     assert_eq!(from("https://desk.example.org.evil.test").await, "403 auth.origin_mismatch");
 }
 
+/// A user writes `127.0.0.1` where the base is `localhost`.
+#[tokio::test]
+async fn a_base_of_this_machine_has_its_other_names_besides() {
+    let t = TestService::builder().set("SERVICE_PUBLIC_BASE_URL", "http://localhost:8000").start().await;
+    let from = async |host: &str, origin: &str| {
+        let headers = [JSON, ("host", host), ("origin", origin)];
+        t.send("POST", "/api/workflows", &headers, json!({"name": origin}).to_string()).await.refusal()
+    };
+    for name in ["localhost:8000", "127.0.0.1:8000", "[::1]:8000"] {
+        assert_eq!(from(name, &format!("http://{name}")).await, "201", "{name}");
+    }
+    for (host, origin) in [
+        ("localhost:8000", "http://127.0.0.1:8000"),
+        ("127.0.0.1:8000", "http://127.0.0.1:9000"),
+        ("127.0.0.1:8000", "https://127.0.0.1:8000"),
+        ("desk.localhost:8000", "http://desk.localhost:8000"),
+        ("desk.example.org", "http://desk.example.org"),
+    ] {
+        let refusal = from(host, origin).await;
+        assert!(refusal.starts_with("403 "), "{host} {origin}: {refusal}");
+    }
+    let t = TestService::builder().set("SERVICE_PUBLIC_BASE_URL", "https://desk.example.org").start().await;
+    let headers = [JSON, ("host", "127.0.0.1:8000"), ("origin", "http://127.0.0.1:8000")];
+    let made = t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await;
+    assert_eq!(made.refusal(), "403 auth.origin_mismatch", "the base of another machine is the only one");
+}
+
 #[tokio::test]
 async fn names_below_localhost_are_not_ours() {
     let t = TestService::start().await;

@@ -37,8 +37,10 @@ const DRAIN: Duration = Duration::from_secs(16);
 /// How long everything after that may take, each.
 const STOP: Duration = Duration::from_secs(3);
 
-/// What a test may hold in its hand.
+/// What a caller may bring along.
 pub struct Parts {
+    /// A listener of [`bind`].
+    pub listener: Option<TcpListener>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
@@ -47,7 +49,7 @@ pub struct Parts {
 
 impl Default for Parts {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock::new()), random: Arc::new(SystemRandom::new()) }
+        Self { listener: None, clock: Arc::new(SystemClock::new()), random: Arc::new(SystemRandom::new()) }
     }
 }
 
@@ -146,7 +148,7 @@ pub struct Running {
 /// # Errors
 /// [`StartError`] says what to change.
 pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
-    let Parts { clock, random } = parts;
+    let Parts { listener, clock, random } = parts;
     let asks = exposure::allowed(config).map_err(StartError::Exposure)?;
     if asks == Asks::WhoGivesOne && !config.http.is_loopback() {
         tracing::warn!(
@@ -155,7 +157,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         );
     }
     let tls = config.http.tls.as_ref().map(Tls::load).transpose()?;
-    let listener = listen(config)?;
+    let listener = listener.map_or_else(|| listen(config), Ok)?;
     let address = listener.local_addr()?;
     let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));
     let data_dir = open_data_dir(&config.data.dir).await?;
@@ -327,14 +329,22 @@ pub fn sandbox(config: &config::Sandbox) -> Sandbox {
     Sandbox::new(Options { workers, memory, ..options })
 }
 
+/// Binds the address before the start, if the start would: the port is known then, and can be part of the configuration.
+///
+/// # Errors
+/// [`StartError::Exposure`] and [`StartError::Listen`], as a start would say it.
+pub fn bind(config: &Config) -> Result<TcpListener, StartError> {
+    exposure::allowed(config).map_err(StartError::Exposure)?;
+    Ok(listen(config)?)
+}
+
 /// Whether a start would be let listen and could, as far as can be seen beforehand; the address is let go again.
 ///
 /// # Errors
 /// [`StartError::Exposure`] and [`StartError::Listen`], as a start would say it.
 pub fn may_listen(config: &Config) -> Result<(), StartError> {
-    exposure::allowed(config).map_err(StartError::Exposure)?;
     config.http.tls.as_ref().map(Tls::load).transpose()?;
-    Ok(listen(config).map(drop)?)
+    bind(config).map(drop)
 }
 
 async fn open_data_dir(path: &Path) -> Result<DataDir, StartError> {

@@ -14,7 +14,7 @@ mod tls;
 mod tokens;
 mod ws;
 
-pub use boot::{Load, Parts, Running, StartError, may_listen, sandbox, start};
+pub use boot::{Load, Parts, Running, StartError, bind, may_listen, sandbox, start};
 pub use listener::ListenError;
 pub use logging::init as init_logging;
 pub use sign_in::try_mail_server;

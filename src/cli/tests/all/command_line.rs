@@ -3,10 +3,10 @@
 use std::io::BufRead;
 use std::process::{Command, Stdio};
 
-use client::Client;
+use client::{Client, Part};
 use rustix::process::Signal;
 use serde_json::json;
-use wire::{CreateVersion, CreateWorkflow, PublishRequest};
+use wire::{AppRecord, CreateApp, CreateVersion, CreateWorkflow, PublishRequest};
 
 use crate::support::{Running, callboard, folder, run, text};
 
@@ -193,12 +193,15 @@ fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
             tags: Vec::new(),
         };
         runtime.block_on(client.create_workflow(&own)).unwrap();
+        let own = CreateApp { alias: "ask".to_owned(), name: "Ask".to_owned(), access: None };
+        runtime.block_on(client.create_app(&own)).unwrap();
     });
     for _ in 0..2 {
         let output = callboard(&folder, &["demo", "--exit"], &[]).output().unwrap();
         let said = text(&output.stdout);
         assert!(output.status.success(), "{said}{}", text(&output.stderr));
         assert!(said.contains("✓ Published 4 example workflows ("), "{said}");
+        assert!(said.contains("✓ Published an example app ("), "{said}");
         assert!(said.contains("\nThe old harbour of Lund was built in 1873. In 2019 divers found"), "{said}");
         let mut scores = said.lines().filter(|line| line.starts_with("✓ The new prompt scores "));
         assert!(scores.any(|line| line.contains(" calls of a model (")), "{said}");
@@ -211,11 +214,17 @@ fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
         seen.sort_unstable();
         let ours = ["count", "echo", "summary", "support"].map(|name| format!("callboard-demo-{name}"));
         let mut expected: Vec<_> = ours.iter().map(|handle| (handle.as_str(), Some(1), true)).collect();
-        // The workflow of the training is not published.
+        // The workflows of the training and of the app are not published.
         expected.push(("callboard-demo-sorting", Some(1), false));
+        expected.push(("callboard-demo-tea-shop", Some(1), false));
         expected.push(("echo", None, false));
         expected.sort_unstable();
         assert_eq!(seen, expected);
+        let part = Part { limit: None, cursor: None };
+        let apps = runtime.block_on(client.apps(&part)).unwrap().data;
+        let releases = |app: &AppRecord| app.active_release.as_ref().map(|active| active.number);
+        let seen: Vec<_> = apps.iter().map(|app| (app.alias.as_str(), releases(app))).collect();
+        assert_eq!(seen, [("callboard-demo-ask", Some(1)), ("ask", None)]);
     });
 }
 
@@ -239,6 +248,24 @@ fn the_demo_names_every_address_on_a_line_of_its_own_and_goes_on_serving() {
     expected.sort_unstable();
     chats.sort_unstable();
     assert_eq!((chats.len(), chats), (4, expected.iter().map(String::as_str).collect()));
+    let port = base.strip_prefix("http://localhost:").unwrap();
+    assert!(said.contains(&format!("\napp http://ask.apps.localhost:{port}\n")), "{said}");
+    runtime.block_on(async {
+        let client = Client::new(&format!("http://127.0.0.1:{port}")).unwrap();
+        let host = format!("ask.apps.localhost:{port}");
+        let page =
+            client.send("GET", "/", &[("host", host.as_str()), ("accept", "text/html")], "").await.unwrap();
+        assert!(page.status == 200 && page.text().contains("Tea shop"), "{} {}", page.status, page.text());
+        // The sign-in leads to the addresses that the demo prints.
+        let login =
+            client.send("GET", "/__service/auth/login", &[("host", host.as_str())], "").await.unwrap();
+        let to = login.headers["location"].to_str().unwrap();
+        assert!(login.status == 303 && to.starts_with(&format!("{base}/authorize?")), "{to}");
+        assert!(to.contains(&format!("redirect_uri=http%3A%2F%2Fask.apps.localhost%3A{port}%2F")), "{to}");
+        let authorize = client.send("GET", to.strip_prefix(base).unwrap(), &[], "").await.unwrap();
+        assert_eq!(authorize.status, 303, "{}", authorize.text());
+        assert!(authorize.headers["location"].to_str().unwrap().contains("login?return_to="));
+    });
     assert_eq!(running.stop().0, Some(0));
     assert_no_database(&folder);
 }

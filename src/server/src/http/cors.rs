@@ -73,7 +73,7 @@ pub(super) fn is_denied(app: &App, request: &HttpRequest) -> bool {
 fn is_ours(app: &App, request: &HttpRequest) -> bool {
     let mut origins = request.headers().get_all(header::ORIGIN).map(|origin| origin.to_str().ok());
     let (origin, other) = (origins.next().flatten(), origins.next());
-    origin.is_some() && other.is_none() && origin == app.own_origin(request).as_deref()
+    other.is_none() && origin.is_some_and(|origin| app.is_own_origin(request, origin))
 }
 
 pub(super) async fn middleware(

@@ -111,11 +111,18 @@ impl App {
         url_of_alias(&self.public_base(request), alias, &self.config().apps.domain)
     }
 
-    /// The origin of our own pages, as the request's browser names it; `None` if the request asks under a foreign name.
-    pub(super) fn own_origin(&self, request: &HttpRequest) -> Option<String> {
+    /// Whether pages of this origin are our own, as the request's browser names it. A service whose base is one of this machine
+    /// has its loopback names besides, each for requests under that name.
+    pub(super) fn is_own_origin(&self, request: &HttpRequest, origin: &str) -> bool {
+        let is_asked = || self.is_asked_by_name(request) && origin == self.asked_origin(request);
         match &self.config().http.public_base_url {
-            Some(base) => Some(base.origin()),
-            None => self.is_asked_by_name(request).then(|| self.asked_origin(request)),
+            None => is_asked(),
+            Some(base) if origin == base.origin() => true,
+            Some(base) => {
+                let base = base.url().host_str().and_then(RequestHost::parse);
+                let hosts = [base, host_of(request)];
+                hosts.iter().all(|host| host.as_ref().is_some_and(RequestHost::is_loopback)) && is_asked()
+            }
         }
     }
 

@@ -30,14 +30,20 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     let mut named =
         paths.into_iter().map(|file| Ok((name(path, &file)?, file))).collect::<io::Result<Vec<_>>>()?;
     named.sort_unstable();
+    write(named.into_iter().map(|(name, file)| Ok((name, File::open(file)?))))
+}
+
+/// Archives files in this order.
+pub(crate) fn write<R: io::Read>(files: impl Iterator<Item = io::Result<(String, R)>>) -> io::Result<File> {
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
         .last_modified_time(DateTime::default())
         .unix_permissions(0o644);
     let mut writer = ZipWriter::new(tempfile::tempfile()?);
-    for (name, file) in named {
+    for file in files {
+        let (name, mut content) = file?;
         writer.start_file(name, options)?;
-        io::copy(&mut File::open(file)?, &mut writer)?;
+        io::copy(&mut content, &mut writer)?;
     }
     let mut archive = writer.finish()?;
     archive.seek(SeekFrom::Start(0))?;

@@ -1,6 +1,6 @@
 //! `callboard app …`: hosted apps.
 
-mod archive;
+pub(crate) mod archive;
 mod check;
 mod deploy;
 mod drafts;

@@ -1,5 +1,6 @@
 //! `callboard demo`: the main job in one command, with everything embedded.
 
+mod app;
 mod practice;
 mod training;
 
@@ -8,12 +9,13 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use client::{Client, ClientError};
-use config::{Config, Source};
+use config::{BaseUrl, Config, Source};
 use kernel::{Clock, SystemClock};
 use serde_json::{Map, Value, json};
 use server::Parts;
 use wire::{
-    CreateVersion, CreateWorkflow, PublishRequest, UpdateChatSettings, UpdateWorkflow, WorkflowRecord,
+    AppRecord, CreateVersion, CreateWorkflow, PublishRequest, UpdateChatSettings, UpdateWorkflow,
+    WorkflowRecord,
 };
 
 use self::practice::Practice;
@@ -85,20 +87,25 @@ In 2019 divers found three anchors under the park. They stand at its gate now.
 
 The town plans to open the basin again. Work may begin in 2027. It would cost nine million.";
 
+/// The data folder of `--practice`, within that of a demo or a `serve`.
+const PRACTICE: &str = "practice";
+/// The member of the workspace, unless `SERVICE_OWNER_EMAIL` is set.
+const MEMBER: &str = "demo@example.com";
+
 pub(crate) fn run(exit: bool, practice: bool) -> Result<(), Failure> {
     let (source, config) = super::load()?;
     actix_rt::System::new().block_on(Box::pin(async {
         if !practice {
             let config = embedded(&source, config, "demo")?;
-            return Box::pin(demo(config, exit, None)).await;
+            return Box::pin(demo(&source, config, exit, None)).await;
         }
         let practice = Practice::start().await?;
         // Its credentials and workflows have the names of the examples: never beside those of a user.
-        let folder = config.data.dir.join("practice");
+        let folder = config.data.dir.join(PRACTICE);
         let source = source.with("SERVICE_DATA_DIR", folder.display().to_string());
         let config = practice.config(source.clone())?;
-        let config = embedded(&source, config, "practice")?;
-        Box::pin(demo(config, exit, Some(&practice))).await
+        let config = embedded(&source, config, PRACTICE)?;
+        Box::pin(demo(&source, config, exit, Some(&practice))).await
     }))
 }
 
@@ -107,6 +114,12 @@ fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config,
     config.database.dsn = None;
     // The demo calls itself at its listen address, which the certificate may not cover.
     config.http.tls = None;
+    // Codes of sign-ins are shown here: in the log, or by the simulated mail server.
+    config.sign_in.oidc = None;
+    if folder != PRACTICE {
+        config.mail.smtp_url = None;
+    }
+    config.sign_in.owner_email.get_or_insert_with(|| MEMBER.to_owned());
     if source.get("SERVICE_DATA_DIR").is_none() {
         config.data.dir = config.data.dir.join(folder);
     }
@@ -131,19 +144,42 @@ fn free_port(config: &mut Config) -> Result<(), Failure> {
     }
 }
 
-async fn demo(config: Config, exit: bool, practice: Option<&Practice>) -> Result<(), Failure> {
+/// The address for browsers: members of an app come to it to sign in. The port is known after the listener is bound.
+fn public_base(source: &Source, config: &Config, listener: &TcpListener) -> Option<BaseUrl> {
+    if config.http.public_base_url.is_some() || !config.http.is_loopback() {
+        return config.http.public_base_url.clone();
+    }
+    let port = listener.local_addr().ok()?.port();
+    let source = source.clone().with("SERVICE_PUBLIC_BASE_URL", format!("http://localhost:{port}"));
+    // Refused if apps have that name; then the service has no address, and nothing else is missing.
+    Config::load(&source).ok()?.http.public_base_url
+}
+
+async fn demo(
+    source: &Source,
+    mut config: Config,
+    exit: bool,
+    practice: Option<&Practice>,
+) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let mut steps = Steps::new();
     say(format_args!("Starting Callboard with its own database in {} …", config.data.dir.display()))?;
+    let listener = server::bind(&config).map_err(|error| error.to_string())?;
+    config.http.public_base_url = public_base(source, &config, &listener);
+    let parts = Parts { listener: Some(listener), ..Parts::default() };
     let running = tokio::select! {
-        started = server::start(&config, Parts::default()) => started.map_err(|error| error.to_string())?,
+        started = server::start(&config, parts) => started.map_err(|error| error.to_string())?,
         () = signals.told() => return Ok(()),
     };
     let shown = tokio::select! {
         shown = async {
             steps.done("The database and the service are up")?;
-            let base = format!("http://{}", running.address());
-            Box::pin(show(&base, exit, practice, &mut steps)).await
+            let address = format!("http://{}", running.address());
+            let base = config.http.public_base_url.as_ref().map_or(address.as_str(), BaseUrl::as_str);
+            let signs_in = config.http.public_base_url.is_some() && config.offers_mail_sign_in();
+            let member = config.sign_in.owner_email.as_deref().filter(|_| signs_in);
+            let addresses = Addresses { address: &address, base, member };
+            Box::pin(show(addresses, exit, practice, &mut steps)).await
         } => shown,
         () = signals.told() => {
             running.stop().await;
@@ -178,15 +214,37 @@ impl Steps {
     }
 }
 
-async fn show(base: &str, exit: bool, practice: Option<&Practice>, steps: &mut Steps) -> Result<(), Failure> {
-    let client = Client::builder(base).keep_cookies(false).build();
-    let client = client.map_err(|error| Failure::from(Complaint::of(error, base)))?;
+/// What the demo is found by.
+#[derive(Clone, Copy)]
+struct Addresses<'a> {
+    /// Where it listens.
+    address: &'a str,
+    /// Where browsers open it.
+    base: &'a str,
+    /// Who can sign in to its app, if users can.
+    member: Option<&'a str>,
+}
+
+async fn show(
+    addresses: Addresses<'_>,
+    exit: bool,
+    practice: Option<&Practice>,
+    steps: &mut Steps,
+) -> Result<(), Failure> {
+    let Addresses { address, base, .. } = addresses;
+    let client = Client::builder(address).keep_cookies(false).build();
+    let client = client.map_err(|error| Failure::from(Complaint::of(error, address)))?;
     let session = Session::anonymous(client, Output::Human);
     let mut published = Vec::new();
     for example in &EXAMPLES {
         published.push(publish(&session.client, example).await.map_err(|error| session.failed(error))?);
     }
     steps.done(&format!("Published {} example workflows", published.len()))?;
+    let app = app::publish(&session).await?;
+    steps.done(match &app {
+        Some(_) => "Published an example app",
+        None => "Published no example app: its aliases are taken",
+    })?;
     if let Some(practice) = practice {
         let made = practice::ready(&session.client, practice).await?;
         steps.done(&format!("Set up {made} workflows of examples/ with simulated services"))?;
@@ -199,16 +257,33 @@ async fn show(base: &str, exit: bool, practice: Option<&Practice>, steps: &mut S
         return Ok(());
     }
     // The client commands look for the service at their default address.
-    let address = if base == "http://127.0.0.1:8000" { String::new() } else { format!(" --api-url {base}") };
+    let address =
+        if address == "http://127.0.0.1:8000" { String::new() } else { format!(" --api-url {base}") };
     // As it was called, because it need not be on the PATH.
     let callboard = std::env::args().next().unwrap_or_else(|| "callboard".to_owned());
     if practice.is_some() {
         practice::tell(&session.client, &callboard, &address).await?;
     }
-    invite((base, &training), &published, &callboard, &address)
+    invite(addresses, &training, &published, app.as_ref())?;
+    say(format_args!(
+        "\nOr in another terminal:\n\n  {callboard} chat {}{address}\n  {callboard} workflow list{address}\n\n\
+         docs/QUICKSTART.md shows how to create your own workflow in ten minutes.\n\nServing until Ctrl-C.",
+        EXAMPLES.first().map_or("", |example| example.handle)
+    ))
 }
 
-/// Makes the workflow, or finds the one of an earlier demo; the same graph again is the same version.
+/// Makes the workflow, or finds the one of an earlier demo; the same graph again is the same version. Returns its number.
+async fn save(client: &Client, wanted: &CreateWorkflow, version: &CreateVersion) -> Result<i32, ClientError> {
+    match client.create_workflow(wanted).await {
+        Ok(_) => {}
+        Err(error) if error.code() == Some("workflow.handle_taken") => {}
+        Err(error) => return Err(error),
+    }
+    let handle = wanted.handle.as_deref().unwrap_or_default();
+    Ok(client.save_version(handle, version).await?.0.version.version.unwrap_or_default())
+}
+
+/// Saves an example and publishes it.
 async fn publish(client: &Client, example: &Example) -> Result<WorkflowRecord, ClientError> {
     let wanted = CreateWorkflow {
         name: example.name.to_owned(),
@@ -216,15 +291,10 @@ async fn publish(client: &Client, example: &Example) -> Result<WorkflowRecord, C
         description: Some(example.description.to_owned()),
         tags: vec!["example".to_owned()],
     };
-    match client.create_workflow(&wanted).await {
-        Ok(_) => {}
-        Err(error) if error.code() == Some("workflow.handle_taken") => {}
-        Err(error) => return Err(error),
-    }
     let graph = serde_json::from_str(example.graph).map_err(|error| ClientError::Usage(error.to_string()))?;
     let config = example.model.map(|model| Map::from_iter([("model".to_owned(), Value::from(model))]));
     let version = CreateVersion { graph, runnable_config: config, metadata: None, notes: None };
-    client.save_version(example.handle, &version).await?;
+    save(client, &wanted, &version).await?;
     let prompts = example.prompts.iter().map(|(label, prompt)| json!({"label": label, "prompt": prompt}));
     let chat = UpdateChatSettings { start_prompts: Some(prompts.collect()), ..UpdateChatSettings::default() };
     // An older demo may have called it otherwise.
@@ -254,12 +324,12 @@ async fn chat(session: &Session, workflow: &WorkflowRecord, steps: &mut Steps) -
     }
 }
 
-/// The addresses to open, each on a line of its own, and what to do next. `training`: the path of the training's page.
+/// The addresses to open, each on a line of its own. `training`: the path of the training's page.
 fn invite(
-    (base, training): (&str, &str),
+    Addresses { base, member, .. }: Addresses<'_>,
+    training: &str,
     published: &[WorkflowRecord],
-    callboard: &str,
-    address: &str,
+    app: Option<&AppRecord>,
 ) -> Result<(), Failure> {
     let paint = Paint::stdout();
     say("\nOpen in a browser:\n")?;
@@ -274,9 +344,10 @@ fn invite(
         paint.dim("Its training with the curve, the candidates and the cases.")
     ))?;
     say(format_args!("training {base}/{training}"))?;
-    say(format_args!(
-        "\nOr in another terminal:\n\n  {callboard} chat {}{address}\n  {callboard} workflow list{address}\n\n\
-         docs/QUICKSTART.md shows how to create your own workflow in ten minutes.\n\nServing until Ctrl-C.",
-        EXAMPLES.first().map_or("", |example| example.handle)
-    ))
+    let Some(app) = app else { return Ok(()) };
+    say(format_args!("\n{}: {}", paint.bold(&app.name), paint.dim("A hosted app, which calls a workflow.")))?;
+    if let Some(member) = member {
+        say(paint.dim(format_args!("Sign in to it as {member}; the code appears in this terminal.")))?;
+    }
+    say(format_args!("app {}", app.url))
 }

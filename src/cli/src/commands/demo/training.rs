@@ -4,7 +4,7 @@ use client::{Client, ClientError};
 use serde_json::{Map, Value, json};
 use wire::{CreateVersion, CreateWorkflow, StartTraining, TrainingEvent, TrainingResult};
 
-use super::Steps;
+use super::{Steps, save};
 use crate::options::Session;
 use crate::output::{Failure, say};
 use crate::terminal::Paint;
@@ -70,7 +70,7 @@ fn outcome(result: &TrainingResult) -> String {
     }
 }
 
-/// Makes the workflow, or finds the one of an earlier demo; the same graph again is the same version.
+/// Saves the workflow.
 async fn ready(client: &Client) -> Result<(), ClientError> {
     let wanted = CreateWorkflow {
         name: "Message sorting".to_owned(),
@@ -78,11 +78,6 @@ async fn ready(client: &Client) -> Result<(), ClientError> {
         description: Some("Sorts a message; a training improves its prompt.".to_owned()),
         tags: vec!["example".to_owned()],
     };
-    match client.create_workflow(&wanted).await {
-        Ok(_) => {}
-        Err(error) if error.code() == Some("workflow.handle_taken") => {}
-        Err(error) => return Err(error),
-    }
     let file: Value =
         serde_json::from_str(WORKFLOW).map_err(|error| ClientError::Usage(error.to_string()))?;
     let version = CreateVersion {
@@ -91,7 +86,7 @@ async fn ready(client: &Client) -> Result<(), ClientError> {
         metadata: None,
         notes: None,
     };
-    client.save_version(HANDLE, &version).await.map(drop)
+    save(client, &wanted, &version).await.map(drop)
 }
 
 fn request() -> StartTraining {
