@@ -6,6 +6,8 @@
 #[cfg(feature = "bench")]
 mod app_runs;
 #[cfg(feature = "bench")]
+mod assets;
+#[cfg(feature = "bench")]
 mod cases;
 #[cfg(feature = "bench")]
 mod chat;
@@ -15,6 +17,8 @@ mod engine;
 mod fairness;
 #[cfg(feature = "bench")]
 mod floor;
+#[cfg(feature = "bench")]
+mod hosted;
 #[cfg(feature = "bench")]
 mod kills;
 #[cfg(feature = "bench")]
@@ -37,6 +41,8 @@ mod splitmix;
 #[cfg(feature = "bench")]
 mod streams;
 #[cfg(feature = "bench")]
+mod switches;
+#[cfg(feature = "bench")]
 mod training;
 #[cfg(feature = "bench")]
 mod upload;
@@ -57,6 +63,12 @@ pub(crate) enum Bench {
         /// Starts for each measurement.
         #[arg(long, default_value_t = 2_000)]
         runs: usize,
+    },
+    /// Files of a hosted app, beside nginx with the same files; the gates that they must pass.
+    Assets {
+        /// Seconds of each measurement.
+        #[arg(long, default_value_t = 2)]
+        seconds: u64,
     },
     /// Checks of the largest bundles: their times, and how much memory they take.
     Bundles {
@@ -108,6 +120,15 @@ pub(crate) enum Bench {
     },
     /// Open streams: what idle ones cost, and how late a piece is when thousands read, beside a bare broadcast.
     Streams(Sizes),
+    /// Reads of a hosted app from two instances while releases are published and rolled back and instances killed; the gates that they must pass.
+    Switches {
+        /// Reads, of all readers together.
+        #[arg(long, default_value_t = 10_000)]
+        reads: usize,
+        /// Chooses the moments.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// What trainings find in simulated worlds, through the service: true scores by family and optimizer, and the gates that they must pass.
     Training {
         /// Calls of models that each training may make; all is measured with each of these numbers.
@@ -150,6 +171,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
     let (program, sizes) = match bench {
         Bench::AppRuns { runs } => ("measure-app-runs", vec![runs.to_string()]),
+        Bench::Assets { seconds } => ("measure-assets", vec![seconds.to_string()]),
         Bench::Bundles { checks } => {
             // Needs no service.
             let arguments =
@@ -165,6 +187,7 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
         Bench::Refusals { requests } => ("measure-refusals", vec![requests.to_string()]),
         Bench::Sandbox { calls } => ("measure-sandbox", vec![calls.to_string()]),
         Bench::Streams(sizes) => ("measure-streams", sizes.arguments()),
+        Bench::Switches { reads, seed } => ("measure-switches", vec![reads.to_string(), seed.to_string()]),
         Bench::Training { budget, worlds, families } => {
             let budgets: Vec<String> = budget.iter().map(u64::to_string).collect();
             let arguments = [budgets.join(","), worlds.to_string()].into_iter();
@@ -190,6 +213,12 @@ pub(crate) enum Program {
     MeasureAppRuns {
         /// Starts for each measurement.
         runs: usize,
+    },
+    /// Measures files of a hosted app.
+    #[command(hide = true)]
+    MeasureAssets {
+        /// Seconds of each measurement.
+        seconds: u64,
     },
     /// Measures chat turns.
     #[command(hide = true)]
@@ -234,6 +263,14 @@ pub(crate) enum Program {
     /// Measures open streams.
     #[command(hide = true)]
     MeasureStreams(Sizes),
+    /// Reads a hosted app while its releases are switched.
+    #[command(hide = true)]
+    MeasureSwitches {
+        /// Reads.
+        reads: usize,
+        /// Chooses the moments.
+        seed: u64,
+    },
     /// Measures what trainings find.
     #[command(hide = true)]
     MeasureTraining {
@@ -285,6 +322,7 @@ pub(crate) enum Program {
 pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
     match program {
         Program::MeasureAppRuns { runs } => app_runs::run(target, runs),
+        Program::MeasureAssets { seconds } => assets::run(target, seconds),
         Program::MeasureChat { turns } => chat::run(target, turns),
         Program::MeasureEngine { runs } => engine::run(target, runs),
         Program::MeasureFairness { turns, runs } => fairness::run(target, turns, runs),
@@ -292,6 +330,7 @@ pub(crate) fn program(target: &Path, program: Program) -> Result<()> {
         Program::MeasureRefusals { requests } => refusals::run(target, requests),
         Program::MeasureSandbox { calls } => sandbox::run(target, calls),
         Program::MeasureStreams(sizes) => streams::run(target, sizes),
+        Program::MeasureSwitches { reads, seed } => switches::run(target, reads, seed),
         Program::MeasureTraining { budget, worlds, families } => {
             let budgets: Vec<u64> = budget.split(',').map(str::parse).collect::<Result<_, _>>()?;
             let families = families.iter().flat_map(|families| families.split(',')).map(str::to_owned);

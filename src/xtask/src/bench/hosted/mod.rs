@@ -1,0 +1,126 @@
+//! A hosted app that is measured, published over HTTP as its owner would.
+
+mod archive;
+mod http;
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+pub(super) use http::{Answer, Broken, Request, ask};
+
+/// An app that everyone can open.
+#[derive(Debug, Clone)]
+pub(super) struct App {
+    alias: String,
+}
+
+/// Files that were uploaded and are not published.
+#[derive(Debug, Clone)]
+pub(super) struct Deployment {
+    pub(super) id: String,
+    permission_revision: String,
+}
+
+/// Why something was not done.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// There is no answer.
+    Broken(Broken),
+    /// The answer is another one.
+    Refused(u16, String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken(broken) => write!(f, "{broken}"),
+            Self::Refused(status, body) => write!(f, "{status}: {body}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl App {
+    /// Creates it.
+    ///
+    /// # Errors
+    /// [`Failure`] if it cannot be created.
+    pub(super) async fn create(address: &str, alias: &str) -> Result<Self, Failure> {
+        let body = json!({"alias": alias, "name": alias, "access": "public"});
+        post(address, "/api/apps", &body, 201).await?;
+        Ok(Self { alias: alias.to_owned() })
+    }
+
+    /// The host of its pages, without a port.
+    pub(super) fn host(&self) -> String {
+        format!("{}.apps.localhost", self.alias)
+    }
+
+    /// Uploads files.
+    ///
+    /// # Errors
+    /// [`Failure`] if they are not stored.
+    pub(super) async fn deploy(&self, address: &str, files: &[(&str, &[u8])]) -> Result<Deployment, Failure> {
+        let archive = archive::archive(files).map_err(|error| Failure::Refused(0, error.to_string()))?;
+        let path = format!("/api/apps/{}/deployments", self.alias);
+        let answer = send(address, &path, "application/zip", &archive, 201).await?;
+        let permission_revision = text(&answer, "/permissions/permission_revision")?;
+        Ok(Deployment { id: text(&answer, "/id")?, permission_revision })
+    }
+
+    /// Acknowledges what a deployment may do and publishes it. Returns the id of the release.
+    ///
+    /// # Errors
+    /// [`Failure`] if it is not published, or has no answer.
+    pub(super) async fn publish(&self, address: &str, deployment: &Deployment) -> Result<String, Failure> {
+        let path = format!("/api/apps/{}/deployments/{}", self.alias, deployment.id);
+        let revision = json!({"permission_revision": deployment.permission_revision});
+        post(address, &format!("{path}/acknowledge"), &revision, 200).await?;
+        text(&post(address, &format!("{path}/publish"), &json!({}), 201).await?, "/id")
+    }
+
+    /// Publishes again what a release has. Returns the id of the new release.
+    ///
+    /// # Errors
+    /// [`Failure`] if it is not published, or has no answer.
+    pub(super) async fn roll_back(&self, address: &str, release: &str) -> Result<String, Failure> {
+        let path = format!("/api/apps/{}/rollback", self.alias);
+        text(&post(address, &path, &json!({"release": release}), 201).await?, "/id")
+    }
+
+    /// The ids of the active release and of its deployment.
+    ///
+    /// # Errors
+    /// [`Failure`] if there is none, or no answer.
+    pub(super) async fn active(&self, address: &str) -> Result<(String, String), Failure> {
+        let path = format!("/api/apps/{}", self.alias);
+        let app = json_of(ask(address, Request::get(address, &path)).await, 200)?;
+        Ok((text(&app, "/active_release/id")?, text(&app, "/active_release/deployment_id")?))
+    }
+}
+
+async fn post(address: &str, path: &str, body: &Value, status: u16) -> Result<Value, Failure> {
+    send(address, path, "application/json", body.to_string().as_bytes(), status).await
+}
+
+async fn send(address: &str, path: &str, kind: &str, body: &[u8], status: u16) -> Result<Value, Failure> {
+    let headers = format!("Content-Type: {kind}\r\n");
+    let request = Request { method: "POST", host: address, path, headers: &headers, body };
+    json_of(ask(address, request).await, status)
+}
+
+fn json_of(answer: Result<Answer, Broken>, status: u16) -> Result<Value, Failure> {
+    let answer = answer.map_err(Failure::Broken)?;
+    let body = || String::from_utf8_lossy(&answer.body).into_owned();
+    match serde_json::from_slice(&answer.body) {
+        Ok(value) if answer.status == status => Ok(value),
+        _ => Err(Failure::Refused(answer.status, body())),
+    }
+}
+
+fn text(answer: &Value, pointer: &str) -> Result<String, Failure> {
+    let text = answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    text.ok_or_else(|| Failure::Refused(200, format!("{answer} has no {pointer}")))
+}

@@ -1,0 +1,139 @@
+//! Publishes, and rolls back, again and again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::super::hosted::{App, Broken, Deployment, Failure};
+use super::super::server::pause;
+use super::content::{files, page};
+use super::found::{Found, add};
+
+/// Between two switches.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Attempts before the publisher gives up.
+const ATTEMPTS: u32 = 20;
+
+pub(super) struct Publisher {
+    pub(super) found: Arc<Found>,
+    pub(super) app: App,
+    pub(super) addresses: [String; 2],
+    /// The instance that is asked next.
+    next: usize,
+    /// The contents of deployments.
+    contents: HashMap<String, u64>,
+}
+
+/// What makes a content active.
+enum Switch<'a> {
+    Publish(&'a Deployment),
+    RollBack(&'a str),
+}
+
+impl Publisher {
+    pub(super) fn new(found: Arc<Found>, app: App, addresses: [String; 2]) -> Self {
+        Self { found, app, addresses, next: 0, contents: HashMap::new() }
+    }
+
+    fn address(&mut self) -> String {
+        self.next = 1 - self.next;
+        self.addresses.get(self.next).cloned().unwrap_or_default()
+    }
+
+    /// Deploys and publishes a content. Returns the id of its release.
+    ///
+    /// # Errors
+    /// If it is refused, or neither instance does it.
+    pub(super) async fn publish(&mut self, content: u64) -> Result<String> {
+        let [(script, code), (style, rules)] = files(content);
+        let page = page(content);
+        let files: [(&str, &[u8]); 3] =
+            [("index.html", page.as_bytes()), (&script, code.as_bytes()), (&style, rules.as_bytes())];
+        for _ in 0..ATTEMPTS {
+            let address = self.address();
+            match self.app.deploy(&address, &files).await {
+                Ok(deployment) => {
+                    self.contents.insert(deployment.id.clone(), content);
+                    let release = self.switch(content, &Switch::Publish(&deployment)).await?;
+                    add(&self.found.publishes);
+                    return Ok(release);
+                }
+                Err(failure) => self.broke(failure).await?,
+            }
+        }
+        bail!("release {content} is not deployed after {ATTEMPTS} attempts")
+    }
+
+    /// Publishes one content after the other; after each but the first, the one before it is made active again.
+    ///
+    /// # Errors
+    /// As [`Self::publish`].
+    pub(super) async fn keep_switching(&mut self, mut release: String) -> Result<()> {
+        for content in 2.. {
+            if self.found.ends.load(Ordering::SeqCst) {
+                break;
+            }
+            let newer = self.publish(content).await?;
+            pause(PAUSE).await;
+            self.switch(content - 1, &Switch::RollBack(&release)).await?;
+            add(&self.found.rollbacks);
+            pause(PAUSE).await;
+            release = newer;
+        }
+        Ok(())
+    }
+
+    /// Makes a content active. Whether an attempt without an answer was done is asked.
+    async fn switch(&mut self, content: u64, switch: &Switch<'_>) -> Result<String> {
+        for _ in 0..ATTEMPTS {
+            let address = self.address();
+            let attempt = self.found.attempt(content);
+            let done = match switch {
+                Switch::Publish(deployment) => self.app.publish(&address, deployment).await,
+                Switch::RollBack(release) => self.app.roll_back(&address, release).await,
+            };
+            let release = match done {
+                Ok(release) => Some(release),
+                Err(failure) => {
+                    self.broke(failure).await?;
+                    let (release, deployment) = self.active().await?;
+                    (self.contents.get(&deployment) == Some(&content)).then_some(release)
+                }
+            };
+            if let Some(release) = release {
+                self.found.done(attempt);
+                return Ok(release);
+            }
+        }
+        bail!("release {content} is not active after {ATTEMPTS} attempts")
+    }
+
+    async fn active(&mut self) -> Result<(String, String)> {
+        for _ in 0..ATTEMPTS {
+            let address = self.address();
+            match self.app.active(&address).await {
+                Ok(active) => return Ok(active),
+                Err(failure) => self.broke(failure).await?,
+            }
+        }
+        bail!("neither instance says what is active")
+    }
+
+    /// Counts a failure, and waits a moment.
+    ///
+    /// # Errors
+    /// If the service has refused it.
+    async fn broke(&self, failure: Failure) -> Result<()> {
+        match failure {
+            Failure::Broken(Broken::Connection) => add(&self.found.broken),
+            Failure::Broken(Broken::Late) => add(&self.found.late),
+            Failure::Refused(status, _) if status >= 500 => add(&self.found.errors),
+            Failure::Refused(..) => return Err(failure.into()),
+        }
+        pause(PAUSE).await;
+        Ok(())
+    }
+}
