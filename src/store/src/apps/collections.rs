@@ -6,6 +6,7 @@ use diesel::sql_types::{BigInt, Bool, Bytea, Nullable, Text, Timestamptz, Uuid a
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
+use crate::database::prepared::prepared;
 use crate::{Changes, Store, StoreError};
 
 /// Records of a collection.
@@ -105,13 +106,11 @@ pub(super) async fn enter(
     app: Uuid,
     owner: &str,
 ) -> Result<(), StoreError> {
-    diesel::sql_query(
-        "SELECT set_config('callboard.app', $1, true), set_config('callboard.owner', $2, true)",
-    )
-    .bind::<Text, _>(app.to_string())
-    .bind::<Text, _>(owner)
-    .execute(connection)
-    .await?;
+    prepared("SELECT set_config('callboard.app', $1, true), set_config('callboard.owner', $2, true)")
+        .bind::<Text, _>(app.to_string())
+        .bind::<Text, _>(owner)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
@@ -122,7 +121,7 @@ async fn enter_scope(connection: &mut AsyncPgConnection, scope: RecordScope) -> 
 
 /// Whether the collection is there, in a transaction that reads.
 async fn is_living(connection: &mut AsyncPgConnection, scope: RecordScope) -> Result<bool, StoreError> {
-    let found: Living = diesel::sql_query(
+    let found: Living = prepared(
         "SELECT EXISTS (SELECT FROM app_collections c JOIN apps a ON a.id = c.app_id
              WHERE c.id = $1 AND c.app_id = $2 AND c.deleted_at IS NULL AND a.deleted_at IS NULL) AS living",
     )
@@ -228,7 +227,7 @@ impl Changes {
     pub async fn lock_collection(&mut self, scope: RecordScope) -> RecordChange<LockedCollection> {
         let connection = &mut *self.connection;
         enter_scope(connection, scope).await?;
-        let found: Option<Counters> = diesel::sql_query(
+        let found: Option<Counters> = prepared(
             "SELECT c.record_count AS records, c.record_bytes AS bytes
              FROM app_collections c JOIN apps a ON a.id = c.app_id
              WHERE c.id = $1 AND c.app_id = $2 AND c.deleted_at IS NULL AND a.deleted_at IS NULL FOR UPDATE OF c",
@@ -333,7 +332,7 @@ impl Changes {
         collection: &LockedCollection,
         record: &StoredRecord,
     ) -> Result<(), StoreError> {
-        let deleted = diesel::sql_query(
+        let deleted = prepared(
             "UPDATE app_records SET version = version + 1, data = NULL, written_by = NULL, updated_at = $2
              WHERE id = $1 AND version = $3 AND data IS NOT NULL AND collection_id = $4 AND owner IS NOT DISTINCT FROM $5",
         )
@@ -355,7 +354,7 @@ impl Changes {
         collection: &LockedCollection,
         (records, bytes, tombstones): (i64, i64, i64),
     ) -> Result<(), StoreError> {
-        diesel::sql_query(
+        prepared(
             "UPDATE app_collections SET record_count = record_count + $2, record_bytes = record_bytes + $3,
                  tombstones = tombstones + $4 WHERE id = $1",
         )
