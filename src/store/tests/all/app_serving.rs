@@ -161,8 +161,7 @@ async fn compressed_forms_are_kept_by_the_use_of_their_deployment() {
 async fn deployments_of_workspaces_are_compressed_in_turns() {
     let clock = clock();
     let world = World::at(clock.clone()).await;
-    let app = make(&world).await;
-    let other = world.uuid();
+    let (own, other) = (world.workspace().await, world.uuid());
     world
         .database
         .execute(&format!(
@@ -172,9 +171,7 @@ async fn deployments_of_workspaces_are_compressed_in_turns() {
         .unwrap();
     let text = b"text ".repeat(1_000);
     let mut deployments = Vec::new();
-    for (alias, workspace) in
-        [("a", app.workspace_id), ("b", app.workspace_id), ("c", app.workspace_id), ("d", other)]
-    {
+    for (alias, workspace) in [("a", own), ("b", own), ("c", own), ("d", other)] {
         let new = NewApp { workspace, alias, name: "App", access: "public" };
         let app = world.store.change(async |changes| changes.create_app(new).await).await.unwrap();
         let deployment = deploy(&world, &app, "a.js", &text).await;
