@@ -65,6 +65,8 @@ async fn the_newest_runs_of_an_app_come_first_page_by_page() {
 
 #[tokio::test]
 async fn filters_of_an_apps_runs_are_met_together() {
+    use AppRunState::{Cancelled, Failed, Queued, Running, Succeeded, TimedOut};
+
     let world = World::new().await;
     let error = |code: &str| {
         let message = r#"a \"code\":\"other\" and \u0000"#;
@@ -82,7 +84,6 @@ async fn filters_of_an_apps_runs_are_met_together() {
         add(&world, APP, (number, number), binding, &format!("'{status}'"), &error).await;
         add(&world, OTHER, (number + 100, number + 100), binding, &format!("'{status}'"), &error).await;
     }
-    use AppRunState::{Cancelled, Failed, Queued, Running, Succeeded, TimedOut};
     for (states, binding, expected) in [
         (&[][..], None, &[7, 6, 5, 4, 3, 2, 1][..]),
         (&[Queued], None, &[1]),
