@@ -179,7 +179,7 @@ async fn cards_of_the_board_are_shared_and_pins_are_not() {
     let invited = desk.t.root().post("/api/workspaces/default/members", &body).await;
     assert_eq!(invited.status, 201);
     desk.mail.mail(1).await;
-    let (ada, mut bob) = tokio::join!(Browser::start(), Browser::start());
+    let (ada, mut bob) = (Browser::start().await, Browser::start().await);
 
     // Who is not signed in reads.
     ada.goto(&desk.app("board", "/")).await;

@@ -17,7 +17,7 @@ const WORKFLOW: &str = include_str!("../../../../../examples/apps/ask/workflow.j
 const MODEL: &str = "practice/assistant@40ms";
 
 /// Tells the demo's app from one of a user, which is left alone.
-pub(super) const NAME: &str = "Tea shop (demo)";
+const NAME: &str = "Tea shop (demo)";
 /// The second one is for a data folder whose user has an app `ask`.
 const ALIASES: [&str; 2] = ["ask", "callboard-demo-ask"];
 

@@ -240,7 +240,7 @@ async fn show(
         published.push(publish(&session.client, example).await.map_err(|error| session.failed(error))?);
     }
     steps.done(&format!("Published {} example workflows", published.len()))?;
-    let app = app::publish(&session).await?;
+    let app = Box::pin(app::publish(&session)).await?;
     steps.done(match &app {
         Some(_) => "Published an example app",
         None => "Published no example app: its aliases are taken",
