@@ -155,7 +155,7 @@ fn the_policies_of_a_bundle_have_at_most_16_mib_together() {
     let one = index(&page).policy.unwrap().len();
     let with = |documents: usize| {
         (1..documents)
-            .fold(Zip::default().file("index.html", &page), |zip, n| zip.file(&format!("{n}.html"), &page))
+            .fold(Zip::default().file("index.html", &page), |zip, n| zip.file(format!("{n}.html"), &page))
             .bytes()
     };
     let most = (16 << 20) / one;
