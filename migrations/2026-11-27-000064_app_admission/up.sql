@@ -1,3 +1,6 @@
+-- The unfinished runs of apps, by the workflow: those of other workspaces are not read to count them.
+CREATE INDEX runs_of_apps_unfinished_by_workflow ON runs (workflow_id, id) WHERE trigger = 'app' AND finished_at IS NULL;
+
 -- Admits the start of an app's run: reserves its key, and counts it for the limits of who starts it, in one call, because each
 -- statement of its own would cost the start a round trip while rows are locked. Each statement sees what was committed before it:
 -- a row is locked first, and what it limits is counted afterwards.
@@ -91,7 +94,7 @@ BEGIN
 
         -- No more are counted than there may be.
         IF _unfinished <= (SELECT count(*) FROM (
-            SELECT FROM runs r WHERE r.trigger = 'app' AND r.finished_at IS NULL AND r.id > _runs_from
+            SELECT FROM runs r WHERE r.workflow_id = _workflow AND r.trigger = 'app' AND r.finished_at IS NULL
                 AND (SELECT a.app_id = _app AND a.binding = _binding FROM app_runs a WHERE a.run_id = r.id)
             LIMIT _unfinished) AS q) THEN
             free_at := _at + interval '1 second';

@@ -51,10 +51,10 @@ function wait(milliseconds, signal) {
   });
 }
 
-/** How long to wait before the next of `RETRIES` attempts; throws what no retry can mend. */
-function pause(error, attempt, signal) {
-  const unavailable = error instanceof ServiceError && error.status === 503;
-  if (signal?.aborted || attempt >= RETRIES || (error instanceof ServiceError && !unavailable)) throw error;
+/** How long to wait before the next of `RETRIES` attempts; throws what no retry can mend: answers but those with a status of `mends`. */
+function pause(error, attempt, signal, mends = [503]) {
+  const isFinal = error instanceof ServiceError && !mends.includes(error.status);
+  if (signal?.aborted || attempt >= RETRIES || isFinal) throw error;
   const usual = 250 * 2 ** attempt * (0.5 + Math.random() / 2);
   return wait(Math.min(Math.max(usual, (error.retryAfter || 0) * 1000), LONGEST_WAIT), signal);
 }
@@ -124,7 +124,8 @@ export async function* states(handle, {signal} = {}) {
     } catch (error) {
       // A proxy may end long connections again and again.
       if (seen || Date.now() - opened > LASTING) attempt = 0;
-      await pause(error, attempt, signal);
+      // Streams that pages have left count until the service notices it.
+      await pause(error, attempt, signal, [429, 503]);
       attempt += 1;
     }
   }

@@ -161,8 +161,8 @@ impl ApiError {
             let (code, cause) = (self.code.as_str(), self.cause.as_deref().unwrap_or("none given"));
             // These are not the service's own trouble: any visitor of such a workflow receives them.
             match self.code {
-                ErrorCode::WorkspaceFull => {
-                    tracing::info!(code, cause, "rejected a start: the workspace is full")
+                ErrorCode::WorkspaceFull | ErrorCode::AppStorageFull | ErrorCode::CollectionFull => {
+                    tracing::info!(code, cause, "rejected what would be stored: a storage limit is reached")
                 }
                 ErrorCode::ChatActionFailed
                 | ErrorCode::ChatActionTimeout

@@ -3,10 +3,46 @@
 use actix_web::HttpRequest;
 use actix_web::http::header::IF_NONE_MATCH;
 
-/// Whether `If-None-Match` names this tag, quotes included.
+/// Whether `If-None-Match` names this tag, quotes included. Source: RFC 9110, section 13.1.2.
 pub(super) fn is_known(request: &HttpRequest, tag: &str) -> bool {
-    let known = |tags: &str| {
-        tags.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
-    };
-    request.headers().get_all(IF_NONE_MATCH).filter_map(|tags| tags.to_str().ok()).any(known)
+    let mut lists = request.headers().get_all(IF_NONE_MATCH).filter_map(|list| list.to_str().ok());
+    lists.any(|list| {
+        list.trim() == "*" || tags(list).any(|known| known.strip_prefix("W/").unwrap_or(known) == tag)
+    })
+}
+
+/// The tags of a list, each as it is written. A comma in quotes is part of its tag; what is not a tag ends the list.
+pub(super) fn tags(list: &str) -> impl Iterator<Item = &str> {
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches([' ', '\t', ',']);
+        let quoted = rest.strip_prefix("W/").unwrap_or(rest).strip_prefix('"')?;
+        let (_, after) = quoted.split_once('"')?;
+        let (tag, after) = rest.split_at(rest.len() - after.len());
+        let ends = after.trim_start_matches([' ', '\t']);
+        rest = if ends.is_empty() || ends.starts_with(',') { ends } else { "" };
+        Some(tag)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_as_rfc_9110_has_it() {
+        for (list, found) in [
+            ("\"a\"", &["\"a\""][..]),
+            (" \"a\" , W/\"b\",, \"\"", &["\"a\"", "W/\"b\"", "\"\""]),
+            ("\"a, *, b\"", &["\"a, *, b\""]),
+            ("W/W/\"a\"", &[]),
+            ("a, \"b\"", &[]),
+            ("\"a\" x, \"b\"", &["\"a\""]),
+            ("\"a", &[]),
+            ("*", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(tags(list).collect::<Vec<_>>(), found, "{list}");
+        }
+    }
 }

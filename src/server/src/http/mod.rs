@@ -8,6 +8,7 @@ mod auth;
 mod body;
 mod change;
 mod chat;
+mod cookies;
 mod cors;
 mod credentials;
 mod datasets;

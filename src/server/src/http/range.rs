@@ -22,6 +22,9 @@ pub(super) fn of(request: &HttpRequest, length: usize, tag: &str) -> Part {
     if text(IF_RANGE).is_some_and(|known| known != tag) {
         return Part::Whole;
     }
+    if request.headers().get_all(RANGE).nth(1).is_some() {
+        return Part::Whole;
+    }
     text(RANGE).map_or(Part::Whole, |range| read(range, length))
 }
 

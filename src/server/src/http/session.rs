@@ -13,8 +13,8 @@ use chrono::{DateTime, Utc};
 use store::StoredUser;
 use uuid::Uuid;
 
-use super::App;
 use super::error::ApiResult;
+use super::{App, cookies};
 
 /// Kept by the browser alone, and sent to this host alone.
 const NAME: &str = "__Host-svc_session";
@@ -56,15 +56,7 @@ async fn read(app: &App, request: &HttpRequest, counts: bool) -> ApiResult<Optio
 
 /// What is kept of the request's cookie, whatever it is worth.
 pub(super) fn digest(request: &HttpRequest) -> Option<Vec<u8>> {
-    only(request, NAME).map(|cookie| Token::digest_of(&cookie))
-}
-
-/// The value of a cookie. Two of one name are none: another party has set one of them.
-pub(super) fn only(request: &HttpRequest, name: &str) -> Option<String> {
-    let cookies = request.cookies().ok()?;
-    let mut named = cookies.iter().filter(|cookie| cookie.name() == name);
-    let value = named.next()?.value().to_owned();
-    named.next().is_none().then_some(value)
+    cookies::only(request, NAME).map(Token::digest_of)
 }
 
 /// The cookie of a new sign-in.

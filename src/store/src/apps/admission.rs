@@ -20,7 +20,8 @@ use crate::database::prepared::prepared;
 use crate::error::corrupt;
 use crate::{Reserved, Store, StoreError};
 
-/// How far back runs count as unfinished: the longest timeout of a binding. One that has waited in a queue for longer does not count.
+/// How far back runs of a network count as unfinished: the longest timeout of a binding. One that has waited in a queue for longer does not
+/// count.
 const LONGEST_RUN: TimeDelta = TimeDelta::hours(1);
 /// How long an admitted run may take to be stored.
 const STORED_WITHIN: TimeDelta = TimeDelta::seconds(10);

@@ -55,6 +55,11 @@ struct Start<'a> {
 
 impl World {
     async fn admit(&self, start: Start<'_>) -> Admitted<Uuid> {
+        self.admit_beside(start, 100).await
+    }
+
+    /// A start of a binding with so many unfinished runs at most.
+    async fn admit_beside(&self, start: Start<'_>, max_concurrent: u32) -> Admitted<Uuid> {
         let run = self.uuid();
         let scopes = ["network".to_owned(), format!("visitor {run}")];
         let wanted = AppAdmission {
@@ -66,7 +71,7 @@ impl World {
             app: APP,
             binding: "form",
             workflow: Uuid::from_u128(1),
-            max_concurrent: 100,
+            max_concurrent,
             minutes: start.minutes,
             anonymous: start.anonymous,
             fits: start.fits,
@@ -161,4 +166,28 @@ async fn unfinished_runs_are_those_that_are_stored_and_those_that_are_about_to_b
     assert_eq!((admit("d").await, admit("e").await), (new.clone(), refused));
     world.database.execute("UPDATE runs SET finished_at = now(), status = 'succeeded'").await.unwrap();
     assert_eq!(admit("f").await, new);
+}
+
+#[tokio::test]
+async fn a_binding_counts_its_own_unfinished_runs_however_old() {
+    let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
+    let world = World::at(Arc::new(clock.clone())).await;
+    let (lease, workspace) = (world.writer().await, world.workspace().await);
+    for handle in [b"one", b"two", b"six"] {
+        world.commit(lease, &start(&world, workspace, handle).1).await.unwrap();
+    }
+    let other = "UPDATE app_runs SET binding = 'other' WHERE handle = 'six'";
+    world.database.execute(other).await.unwrap();
+    let admit = async |key: &str, most: u32| {
+        let start = Start { key, digest: b"d", minutes: &[], anonymous: None, fits: true };
+        world.admit_beside(start, most).await
+    };
+    let refused = Admitted::Limited(TimeDelta::seconds(1));
+    assert_eq!(admit("a", 3).await, Admitted::Reserved(Reserved::New, false));
+    assert_eq!(admit("b", 2).await, refused);
+    // They may have waited in a queue.
+    clock.advance(Duration::from_secs(2 * 3_600));
+    assert_eq!(admit("c", 2).await, refused);
+    world.database.execute("UPDATE runs SET finished_at = now() WHERE id = (SELECT run_id FROM app_runs WHERE handle = 'one')").await.unwrap();
+    assert_eq!(admit("d", 2).await, Admitted::Reserved(Reserved::New, false));
 }

@@ -66,10 +66,41 @@ async fn one_range_of_a_file_is_sent() {
     for range in ["bytes=0-1,3-4", "bytes=5-2", "items=0-1", "x"] {
         assert_eq!(get(&t, "desk", "/ten.txt", &[("range", range)]).await.status, 200, "{range}");
     }
+    let twice = [("range", "bytes=0-1"), ("range", "bytes=3-4")];
+    assert_eq!(get(&t, "desk", "/ten.txt", &twice).await.status, 200);
+    // A comma in quotes is part of a tag.
+    for other in ["\"a, *, b\"".to_owned(), format!("\"a, {tag}"), format!("W/W/{tag}")] {
+        assert_eq!(get(&t, "desk", "/ten.txt", &[("if-none-match", &other)]).await.status, 200, "{other}");
+    }
     // HEAD has no ranges; what the client has comes first.
     assert_eq!(ask(&t, "HEAD", "desk", "/ten.txt", &[("range", "bytes=0-0")]).await.status, 200);
     let both = [("range", "bytes=0-0"), ("if-none-match", tag.as_str())];
     assert_eq!(get(&t, "desk", "/ten.txt", &both).await.status, 304);
+}
+
+#[tokio::test]
+async fn a_document_of_another_deployment_is_shown_in_no_frame() {
+    let t = TestService::start().await;
+    public_app(&t, "desk").await;
+    let framed = br#"{"schema_version": 1, "bindings": {}, "csp": {"frame_ancestors": ["https://www.example.com"]}}"#;
+    let of = |page: &'static [u8]| [("index.html", page), ("service.app.json", framed.as_slice())];
+    publish(&t, "desk", &of(b"<p>1")).await;
+    let page = |content: &[u8]| format!("/__service/assets/{}/index.html", sha256(content));
+    let frames = async |path: &str| {
+        let answer = get(&t, "desk", path, &[]).await;
+        let policy = answer.header("content-security-policy").unwrap();
+        let (_, origins) = policy.split_once("frame-ancestors ").unwrap();
+        (origins.to_owned(), answer.header("x-frame-options").map(str::to_owned))
+    };
+    let (shown, closed) =
+        (("https://www.example.com".to_owned(), None), ("'none'".to_owned(), Some("DENY".to_owned())));
+    assert_eq!((frames("/").await, frames(&page(b"<p>1")).await), (shown.clone(), shown.clone()));
+    publish(&t, "desk", &of(b"<p>2")).await;
+    assert_eq!((frames("/").await, frames(&page(b"<p>1")).await), (shown, closed.clone()));
+    publish(&t, "desk", &[("index.html", b"<p>3")]).await;
+    for path in ["/", &page(b"<p>1"), &page(b"<p>2"), &page(b"<p>3")] {
+        assert_eq!(frames(path).await, closed, "{path}");
+    }
 }
 
 #[tokio::test]

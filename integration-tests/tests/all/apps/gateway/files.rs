@@ -94,6 +94,11 @@ async fn only_reading_methods_have_files_and_no_worker_is_one() {
             );
         }
     }
+    let twice = [("service-worker", "script"), ("service-worker", "script")];
+    let beside = [("sec-fetch-dest", "script"), ("sec-fetch-dest", "serviceworker")];
+    for headers in [twice, beside] {
+        assert_eq!(code(&get(&t, "desk", "/sw.js", &headers).await), "403 worker_refused", "{headers:?}");
+    }
     // Nothing is published there.
     let unknown = host("unknown");
     let answer = t.raw().await.request("POST", "/", &[("host", unknown.as_str())], "").await;
@@ -109,9 +114,12 @@ async fn unknown_paths_of_pages_show_the_index_of_an_app_with_views() {
     publish(&t, "desk", &files).await;
     let index = get(&t, "desk", "/", &[]).await;
     let html = ("accept", "text/html,application/xhtml+xml");
-    for (path, headers) in
-        [("/users/7", [html]), ("/users/", [html]), ("/users", [("sec-fetch-dest", "document")])]
-    {
+    for (path, headers) in [
+        ("/users/7", [html]),
+        ("/users/", [html]),
+        ("/users", [("sec-fetch-dest", "document")]),
+        ("/users", [("accept", "a/b, TEXT/html ;q=0.1")]),
+    ] {
         let answer = get(&t, "desk", path, &headers).await;
         assert_eq!((answer.status, answer.text()), (200, index.text()), "{path}");
         for name in ["content-security-policy", "etag", "cache-control"] {
@@ -120,6 +128,8 @@ async fn unknown_paths_of_pages_show_the_index_of_an_app_with_views() {
     }
     for (path, header) in [
         ("/users/7", ("accept", "application/json")),
+        ("/users/7", ("accept", "text/html;q=0, */*")),
+        ("/users/7", ("accept", "text/htmlx, application/x; a=\"text/html\"")),
         ("/missing.js", html),
         ("/users/a.b", html),
         ("/service.app.json", html),

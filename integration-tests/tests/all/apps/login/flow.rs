@@ -38,7 +38,7 @@ async fn a_member_signs_in_over_the_central_host_agrees_once_and_returns_to_the_
     assert_eq!(answer.header("location"), Some(format!("{NOTES}/__service/nowhere?a=1").as_str()));
     assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
     assert_eq!(answer.header("cache-control"), Some("private, no-store"));
-    assert!(browser.logins(NOTES).is_empty(), "taken away");
+    assert!(browser.logins(NOTES).is_empty() && browser.cookie(NOTES, LATEST).is_none(), "taken away");
     let session = browser.session(NOTES).await;
     assert_eq!((&session["authenticated"], &session["display_name"]), (&json!(true), &json!("ada")));
     assert!(session["expires_at"].as_str().unwrap().ends_with('Z'), "{session}");

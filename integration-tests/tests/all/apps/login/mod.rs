@@ -22,7 +22,9 @@ const NOTES: &str = "http://notes.apps.localhost:8000";
 const OTHER: &str = "http://other.apps.localhost:8000";
 /// What an app knows a browser by.
 const COOKIE: &str = "__Host-svc_app";
-/// Names of cookies that bind sign-ins to a browser begin with it.
+/// What binds the latest sign-in to a browser.
+const LATEST: &str = "__Host-svc_login";
+/// Names of cookies that bind each sign-in begin with it.
 const LOGIN: &str = "__Host-svc_login_";
 const SESSION: &str = "__Host-svc_session";
 const ADA: &str = "ada@example.org";

@@ -103,6 +103,8 @@ async fn pages_of_other_origins_do_not_agree_for_a_user() {
         vec![("origin", CENTRAL), ("origin", CENTRAL)],
         vec![("sec-fetch-site", "cross-site")],
         vec![("sec-fetch-site", "same-site")],
+        vec![],
+        vec![("sec-fetch-site", "same-origin"), ("sec-fetch-site", "same-origin")],
     ] {
         let headers: Vec<_> = foreign.iter().copied().chain([kind]).collect();
         let answer = browser.send("POST", &url, &headers, form).await;
@@ -170,6 +172,14 @@ async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
     let binding = browser.cookie(NOTES, &login).unwrap();
     let planted = format!("{login}=planted; {login}={binding}");
     is_failure(&Browser::new(&t).send("GET", &callback, &[("cookie", &planted)], "").await, "two cookies");
+    let planted = format!("{LATEST}=planted; {LATEST}={binding}");
+    is_failure(
+        &Browser::new(&t).send("GET", &callback, &[("cookie", &planted)], "").await,
+        "two of the latest",
+    );
+    // That of the latest is enough.
+    let latest = format!("{LATEST}={}", browser.cookie(NOTES, LATEST).unwrap());
+    assert_eq!(Browser::new(&t).send("GET", &callback, &[("cookie", &latest)], "").await.status, 303);
 }
 
 #[tokio::test]

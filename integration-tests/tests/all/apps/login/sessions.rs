@@ -188,6 +188,10 @@ async fn each_credential_opens_its_own_host_alone() {
         format!("{SESSION}={central}"),
         format!("{COOKIE}={central}"),
         format!("{LOGIN}0123456789abcdef={app}"),
+        // Names that a page of a neighbouring host could set.
+        format!("__Host%2Dsvc_app={app}"),
+        format!("\u{a0}{COOKIE}={app}"),
+        format!("{COOKIE}\u{2003}={app}"),
     ] {
         let answer = Browser::new(&t).send("GET", &url, &[("cookie", &cookie)], "").await;
         assert_eq!(answer.value(), json!({"authenticated": false}));

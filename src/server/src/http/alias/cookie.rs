@@ -6,6 +6,7 @@ use actix_web::cookie::{Cookie, SameSite};
 use auth::app_handle;
 
 use super::visitor::Visitor;
+use crate::http::cookies;
 use crate::http::error::ApiResult;
 
 const NAME: &str = "__Host-svc_anon";
@@ -14,11 +15,8 @@ const KEPT: Duration = Duration::days(400);
 
 /// SHA-256 of the request's cookie. A forged cookie is ignored, and so are two.
 pub(super) fn read(visitor: &Visitor, request: &HttpRequest) -> Option<Vec<u8>> {
-    let cookies = request.cookies().ok()?;
-    let mut named = cookies.iter().filter(|cookie| cookie.name() == NAME);
-    let value = named.next()?.value();
-    let is_good = named.next().is_none() && visitor.app_handles().is_genuine(visitor.served.id, value);
-    is_good.then(|| app_handle::stored(value))
+    let value = cookies::only(request, NAME)?;
+    visitor.app_handles().is_genuine(visitor.served.id, value).then(|| app_handle::stored(value))
 }
 
 /// A cookie for a new visitor.

@@ -18,8 +18,9 @@ use super::alias_paths::{ASSETS, AUTH, PREFIX, SESSION};
 use super::error::AliasResult;
 use super::served::ServedApp;
 use crate::http::App;
+use crate::http::cookies;
 use crate::http::error::ApiError;
-use crate::http::session::{host_cookie, only};
+use crate::http::session::host_cookie;
 
 /// Kept by the browser alone, and sent to the host of this app alone.
 const NAME: &str = "__Host-svc_app";
@@ -88,7 +89,7 @@ pub(super) fn set_next_cookie(request: &HttpRequest, headers: &mut HeaderMap) {
 
 /// What is kept of the request's cookie, whatever it is worth.
 pub(super) fn digest(request: &HttpRequest) -> Option<Vec<u8>> {
-    only(request, NAME).filter(|cookie| Token::has_form(cookie)).map(|cookie| Token::digest_of(&cookie))
+    cookies::only(request, NAME).filter(|cookie| Token::has_form(cookie)).map(Token::digest_of)
 }
 
 /// The cookie of a session.

@@ -114,8 +114,8 @@ fn origin(app: &App, request: &HttpRequest) -> String {
 /// Refuses scripts of workers.
 pub(super) fn refuse_workers(request: &HttpRequest) -> AliasResult<()> {
     let headers = request.headers();
-    let asks = says(headers, "service-worker", "script")
-        || WORKERS.iter().any(|kind| says(headers, "sec-fetch-dest", kind));
+    let asks = names(headers, "service-worker", "script")
+        || WORKERS.iter().any(|kind| names(headers, "sec-fetch-dest", kind));
     if asks { Err(ErrorCode::WorkerRefused.into()) } else { Ok(()) }
 }
 
@@ -141,9 +141,15 @@ pub(super) fn is_foreign_read(request: &HttpRequest) -> bool {
     let headers = request.headers();
     let navigates =
         says(headers, "sec-fetch-mode", "navigate") && says(headers, "sec-fetch-dest", "document");
-    says(headers, "sec-fetch-site", "cross-site") && !navigates
+    names(headers, "sec-fetch-site", "cross-site") && !navigates
 }
 
+/// Whether a header has this value, perhaps beside others: for what is refused.
+fn names(headers: &HeaderMap, name: &str, value: &str) -> bool {
+    headers.get_all(name).any(|text| text.as_bytes().eq_ignore_ascii_case(value.as_bytes()))
+}
+
+/// Whether a header has this value alone: for what is allowed.
 pub(super) fn says(headers: &HeaderMap, name: &str, value: &str) -> bool {
     let mut values = headers.get_all(name);
     let first = values.next().is_some_and(|text| text.as_bytes().eq_ignore_ascii_case(value.as_bytes()));

@@ -45,7 +45,7 @@ pub(super) async fn show(app: Anyone, request: HttpRequest) -> ApiResult<HttpRes
 
 /// The button of the page.
 pub(super) async fn approve(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    binding::check_own_origin(&app, &request)?;
+    binding::check_page(&app, &request)?;
     let bytes = body::read(&request, payload, FORM_LIMIT, &**app.clock()).await?;
     let answer = answer(&app, &request, members(&request, &bytes), Page::Approve).await;
     answer.or_else(|error| refuse(&error, Page::Approve))

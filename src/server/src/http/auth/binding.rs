@@ -8,7 +8,7 @@ use auth::sign_in::{CHALLENGE_LIFE, Token};
 use wire::ErrorCode;
 
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::{App, body, cors, session};
+use crate::http::{App, body, cookies, cors, session};
 
 const NAME: &str = "__Host-svc_chal";
 /// Tells the requests of one browser from those of others, over all of its sign-ins. It grants nothing.
@@ -18,12 +18,12 @@ const BROWSER_KEPT: Duration = Duration::days(400);
 
 /// What the browser was given when it asked. On behalf of another origin's page it counts for nothing.
 pub(super) fn read(app: &App, request: &HttpRequest) -> Option<String> {
-    if cors::is_not_ours(app, request) { None } else { session::only(request, NAME) }
+    if cors::is_not_ours(app, request) { None } else { of_navigation(request) }
 }
 
 /// The same of a navigation that changes nothing: a link in web mail is opened by a page of another site.
 pub(super) fn of_navigation(request: &HttpRequest) -> Option<String> {
-    session::only(request, NAME)
+    cookies::only(request, NAME).map(str::to_owned)
 }
 
 pub(super) fn cookie(secret: &Token) -> Cookie<'static> {
@@ -45,8 +45,8 @@ pub(in crate::http) struct Browser {
 impl Browser {
     /// The one that the request shows, or a new one.
     pub(in crate::http) fn of(app: &App, request: &HttpRequest) -> ApiResult<Self> {
-        match session::only(request, BROWSER).filter(|secret| Token::has_form(secret)) {
-            Some(secret) => Ok(Self { secret, known: true }),
+        match cookies::only(request, BROWSER).filter(|secret| Token::has_form(secret)) {
+            Some(secret) => Ok(Self { secret: secret.to_owned(), known: true }),
             None => Ok(Self { secret: Token::fresh(app.random())?.expose().to_owned(), known: false }),
         }
     }
@@ -78,6 +78,18 @@ pub(super) fn check_mail(app: &App) -> ApiResult<()> {
 /// Whether a page of ours is asking.
 pub(super) fn is_page(app: &App, request: &HttpRequest) -> bool {
     request.headers().contains_key(header::ORIGIN) && !cors::is_not_ours(app, request)
+}
+
+/// Refuses what no page of ours has sent, by the word of a browser.
+pub(super) fn check_page(app: &App, request: &HttpRequest) -> ApiResult<()> {
+    let mut sites = request.headers().get_all("sec-fetch-site");
+    let is_own = sites.next().is_some_and(|site| site.as_bytes() == b"same-origin") && sites.next().is_none();
+    let names_none = !request.headers().contains_key(header::ORIGIN);
+    if is_page(app, request) || (names_none && is_own) {
+        Ok(())
+    } else {
+        Err(ApiError::new(ErrorCode::OriginMismatch))
+    }
 }
 
 /// A form of another site can send anything but JSON.

@@ -8,7 +8,7 @@ use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
 use auth::visitor::Visitor;
 
-use crate::http::App;
+use crate::http::{App, cookies};
 
 const NAME: &str = "callboard_visitor";
 const SECURE_NAME: &str = "__Host-callboard_visitor";
@@ -18,7 +18,7 @@ const KEPT: Duration = Duration::days(400);
 /// The visitor of a request; a cookie that is not genuine is no cookie.
 pub(super) fn read(app: &App, request: &HttpRequest) -> Option<Visitor> {
     let name = if app.is_public_over_https(request) { SECURE_NAME } else { NAME };
-    request.cookie(name).and_then(|cookie| app.visitors().read(cookie.value()))
+    cookies::first(request, name).and_then(|cookie| app.visitors().read(cookie))
 }
 
 pub(super) fn make(app: &App, visitor: &Visitor, request: &HttpRequest) -> Cookie<'static> {

@@ -36,11 +36,15 @@ async fn file(request: HttpRequest) -> AliasResult<HttpResponse> {
     let digest = digest(digits).filter(|_| !name.is_empty()).ok_or(not_found)?;
     let assets = app.assets();
     let index = assets.indexes.of(served.release.deployment).await?;
-    let asset = match index.with_digest(&digest, name) {
-        Some(known) => known.clone(),
+    let (asset, is_active) = match index.with_digest(&digest, name) {
+        Some(known) => (known.clone(), true),
         None => {
             let kept = assets.store.kept_file(served.id, &digest, name).await?;
-            kept.and_then(Asset::of).map(Into::into).ok_or(not_found)?
+            // The origins that could show a document of another deployment may not be those of the active release.
+            (
+                kept.and_then(Asset::of).and_then(Asset::without_frames).map(Into::into).ok_or(not_found)?,
+                false,
+            )
         }
     };
     let caching = match served.access {
@@ -49,7 +53,7 @@ async fn file(request: HttpRequest) -> AliasResult<HttpResponse> {
         AppAccess::Public if asset.is_document() => Caching::Revalidated,
         AppAccess::Public => Caching::Immutable,
     };
-    let in_frames = !served.release.frame_ancestors.is_empty();
+    let in_frames = is_active && !served.release.frame_ancestors.is_empty();
     let answer = Answer { app, request: &request, asset: &asset, status: StatusCode::OK, caching, in_frames };
     answer.send(&assets.parts).await
 }

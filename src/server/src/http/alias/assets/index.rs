@@ -48,6 +48,17 @@ pub(super) struct Policy {
     pub(super) over_https: HeaderValue,
 }
 
+/// The last directive of each policy.
+const FRAME_ANCESTORS: &str = "; frame-ancestors";
+
+impl Policy {
+    /// `None` if the text cannot be in a header.
+    fn of(text: String) -> Option<Self> {
+        let header = |text: &str| HeaderValue::from_str(text).ok();
+        Some(Self { over_http: header(&text)?, over_https: header(&(text + OVER_HTTPS))? })
+    }
+}
+
 impl Asset {
     /// `None` if the row is not one that this version writes.
     pub(super) fn of(file: ServedFile) -> Option<Self> {
@@ -56,9 +67,7 @@ impl Asset {
         };
         let header = |text: &str| HeaderValue::from_str(text).ok();
         let policy = match file.policy {
-            Some(text) => {
-                Some(Policy { over_http: header(&text)?, over_https: header(&(text + OVER_HTTPS))? })
-            }
+            Some(text) => Some(Policy::of(text)?),
             None => None,
         };
         Some(Self {
@@ -70,6 +79,14 @@ impl Asset {
             gzip: file.gzip.zip(file.gzip_size).and_then(|(digest, size)| blob(digest, size)),
             path: file.path.into(),
         })
+    }
+
+    /// The same file, which no page can show in a frame. `None` if its policy is not one that this version writes.
+    pub(super) fn without_frames(self) -> Option<Self> {
+        let Some(policy) = &self.policy else { return Some(self) };
+        let (rest, _) = policy.over_http.to_str().ok()?.rsplit_once(FRAME_ANCESTORS)?;
+        let policy = Policy::of(format!("{rest}{FRAME_ANCESTORS} 'none'"))?;
+        Some(Self { policy: Some(policy), ..self })
     }
 
     pub(super) fn is_document(&self) -> bool {

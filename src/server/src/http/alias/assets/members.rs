@@ -43,9 +43,18 @@ fn opens_page(headers: &HeaderMap) -> bool {
     accepts_html(headers)
 }
 
+/// Whether `Accept` has HTML by its name, with a weight above 0.
 pub(super) fn accepts_html(headers: &HeaderMap) -> bool {
-    let mut texts = headers.get_all(ACCEPT).filter_map(|accepts| accepts.to_str().ok());
-    texts.any(|text| text.to_ascii_lowercase().contains("text/html"))
+    let texts = headers.get_all(ACCEPT).filter_map(|accepts| accepts.to_str().ok());
+    texts.flat_map(|text| text.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_html = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("text/html"));
+        let is_refused = |part: &str| {
+            let weight = part.strip_prefix(['q', 'Q']).and_then(|rest| rest.trim_start().strip_prefix('='));
+            weight.and_then(|weight| weight.trim().parse::<f32>().ok()).is_some_and(|weight| weight <= 0.0)
+        };
+        is_html && !parts.any(is_refused)
+    })
 }
 
 fn to_sign_in(request: &HttpRequest) -> HttpResponse {

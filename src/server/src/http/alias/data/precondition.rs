@@ -6,6 +6,7 @@ use wire::ErrorCode;
 
 use super::super::error::{AliasError, AliasResult};
 use crate::http::error::ApiError;
+use crate::http::etag;
 
 /// What a request says of the version that it changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,8 +58,7 @@ fn read(values: &[&str]) -> Option<IfMatch> {
     if values.is_empty() {
         return None;
     }
-    let tags = || values.iter().flat_map(|value| value.split(',')).map(str::trim);
-    if tags().any(|tag| tag == "*") {
+    if values.iter().any(|value| value.trim() == "*") {
         return Some(IfMatch::Any);
     }
     let version = |tag: &str| {
@@ -66,7 +66,7 @@ fn read(values: &[&str]) -> Option<IfMatch> {
         let version: i64 = digits.parse().ok()?;
         (version.to_string() == digits).then_some(version)
     };
-    Some(IfMatch::Versions(tags().filter_map(version).collect()))
+    Some(IfMatch::Versions(values.iter().flat_map(|value| etag::tags(value)).filter_map(version).collect()))
 }
 
 #[cfg(test)]

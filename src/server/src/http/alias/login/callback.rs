@@ -77,9 +77,11 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
         }
         RedeemedCode::Refused => return Err(failed("the code is not good")),
     }
-    Ok(HttpResponse::SeeOther()
-        .insert_header((LOCATION, format!("{}{}", visitor.origin, used.return_to)))
-        .cookie(session::cookie(&cookie))
-        .cookie(binding::no_cookie(&state))
-        .finish())
+    let mut answer = HttpResponse::SeeOther();
+    answer.insert_header((LOCATION, format!("{}{}", visitor.origin, used.return_to)));
+    answer.cookie(session::cookie(&cookie));
+    for cookie in binding::no_cookies_of(&state) {
+        answer.cookie(cookie);
+    }
+    Ok(answer.finish())
 }

@@ -50,8 +50,9 @@ async fn leave(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResp
     let redirect_uri = format!("{}{CALLBACK}", visitor.origin);
     let address = start.address(base, &visitor.served.alias, &redirect_uri);
     let mut answer = HttpResponse::SeeOther();
-    answer.insert_header((LOCATION, address)).cookie(binding::cookie(&state, secret.expose()));
-    for cookie in binding::make_room(request) {
+    answer.insert_header((LOCATION, address));
+    for cookie in binding::new_cookies(&state, secret.expose()).into_iter().chain(binding::make_room(request))
+    {
         answer.cookie(cookie);
     }
     Ok(answer.finish())

@@ -15,7 +15,7 @@ use auth::sign_in::Token;
 use wire::ErrorCode;
 
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::{App, session};
+use crate::http::{App, cookies, session};
 use crate::oidc::Provider;
 
 /// What ties a way to the provider to the browser that takes it. Of several at once it is the same.
@@ -34,7 +34,7 @@ fn redirect_uri(app: &App, request: &HttpRequest) -> ApiResult<String> {
 }
 
 fn read_binding(request: &HttpRequest) -> Option<String> {
-    session::only(request, BINDING)
+    cookies::only(request, BINDING).map(str::to_owned)
 }
 
 fn binding_cookie(secret: &str) -> Cookie<'static> {
