@@ -115,6 +115,10 @@ impl Fault {
         match self {
             Self::Damaged => (Code::CrcMismatch, "The compressed data is damaged."),
             Self::Checksum => (Code::CrcMismatch, "The content has another checksum than the archive says."),
+            Self::Header => (
+                Code::ZipOverlap,
+                "The file is stored and followed by its size, and contains the mark of a header, at which some readers end it: compress it, or write the archive to a file.",
+            ),
             Self::Size => (Code::SizeMismatch, "The content has another size than the archive says."),
             Self::Short => (Code::SizeMismatch, "The compressed data ends before the content does."),
             Self::Unread => (Code::SizeMismatch, "There is data after the end of the compressed content."),

@@ -4,6 +4,7 @@ use std::io::{Read, Seek, SeekFrom};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
+use super::marks::Marks;
 use super::{Entry, Method};
 use crate::error::CheckError;
 
@@ -25,6 +26,8 @@ pub(crate) enum Fault {
     /// The compressed data cannot be inflated.
     Damaged,
     Checksum,
+    /// The content has the mark of a header, at which a reader of a stream ends it.
+    Header,
     Size,
     /// The compressed data ends before the content does.
     Short,
@@ -41,6 +44,7 @@ pub(crate) struct Content<'r, R> {
     /// Bytes of `input` that were inflated.
     consumed: usize,
     inflate: Option<Decompress>,
+    marks: Option<Marks>,
     /// The end of the compressed data was reached.
     ended: bool,
     crc: crc32fast::Hasher,
@@ -61,6 +65,7 @@ impl<'r, R: Read + Seek> Content<'r, R> {
             input: Vec::new(),
             consumed: 0,
             inflate,
+            marks: entry.ends_at_a_mark().then(Marks::default),
             ended: false,
             crc: crc32fast::Hasher::new(),
             count: 0,
@@ -100,7 +105,11 @@ impl<'r, R: Read + Seek> Content<'r, R> {
             let empty = given.is_empty();
             self.ended = matches!(status, Status::StreamEnd);
             if made > 0 {
-                self.crc.update(buffer.get(..made).unwrap_or_default());
+                let made_bytes = buffer.get(..made).unwrap_or_default();
+                if self.marks.as_mut().is_some_and(|marks| marks.find(made_bytes)) {
+                    return Ok(Piece::Fault(Fault::Header));
+                }
+                self.crc.update(made_bytes);
                 self.count = self.count.saturating_add(u64::try_from(made).unwrap_or(u64::MAX));
                 return Ok(Piece::Bytes(made));
             }

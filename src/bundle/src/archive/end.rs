@@ -12,6 +12,10 @@ pub(crate) const END: [u8; 4] = *b"PK\x05\x06";
 /// What readers of ZIP64 look for directly before the end record.
 pub(crate) const ZIP64_LOCATOR: [u8; 4] = *b"PK\x06\x07";
 pub(crate) const ZIP64_LOCATOR_BYTES: usize = 20;
+/// Marks that only an end has.
+pub(super) const MARKS: [[u8; 4]; 3] = [END, *b"PK\x06\x06", ZIP64_LOCATOR];
+/// Bytes before the end record in which readers look for marks, whatever is written there.
+const MARKED_BYTES: usize = 80;
 
 /// Where the directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +28,11 @@ pub(super) struct Directory {
 /// Reads the end record of an archive of `length` bytes from its last bytes.
 pub(super) fn read(tail: &[u8], length: u64) -> Result<Directory, (Code, &'static str)> {
     let malformed = |detail| Err((Code::ZipMalformed, detail));
-    let searched = tail.windows(END.len()).any(|window| window == END);
-    let last = tail.len().checked_sub(END_BYTES).and_then(|start| tail.get(start..));
-    let Some(record) = last.and_then(|last| last.strip_prefix(&END)) else {
-        return if searched {
-            malformed("There is data after the archive, or the archive has a comment.")
-        } else {
-            Err((Code::NotAZip, "The end record of a ZIP archive was not found."))
+    let (before, last) = tail.split_at(tail.len().saturating_sub(END_BYTES));
+    let Some(record) = last.strip_prefix(&END).filter(|_| last.len() == END_BYTES) else {
+        return match tail.windows(END.len()).rposition(|window| window == END) {
+            Some(at) => malformed(after(tail.get(at..).unwrap_or_default())),
+            None => Err((Code::NotAZip, "The end record of a ZIP archive was not found.")),
         };
     };
     let mut fields = Fields(record);
@@ -60,5 +62,52 @@ pub(super) fn read(tail: &[u8], length: u64) -> Result<Directory, (Code, &'stati
             "The directory is not where the end record says, or there is data before the archive.",
         );
     }
+    if has_other_marks(before, last) || ends_elsewhere(before, tail.len()) {
+        return malformed("The archive contains a second end record or a ZIP64 record.");
+    }
     Ok(Directory { entries, offset, bytes })
+}
+
+/// What is wrong with an archive that has this after its directory: an end record that is not the last 22 bytes.
+fn after(end: &[u8]) -> &'static str {
+    /// Hexadecimal digits of a commit.
+    const COMMIT_CHARS: usize = 40;
+    let Some((record, rest)) = end.split_at_checked(END_BYTES) else {
+        return "The end record is cut off.";
+    };
+    if comment_bytes(record) == Some(rest.len()) {
+        return if rest.len() == COMMIT_CHARS && rest.iter().all(u8::is_ascii_hexdigit) {
+            "The archive has a comment, as `git archive` writes it for a commit: give it the tree, as in `HEAD^{tree}`."
+        } else {
+            "The archive has a comment."
+        };
+    }
+    if rest.iter().all(|byte| *byte == 0) {
+        return "There are zeros after the archive, as `bsdtar` writes them to a pipe: let it write to a file.";
+    }
+    "There is data after the archive, or the archive has a comment."
+}
+
+/// Bytes of the comment that an end record announces.
+fn comment_bytes(record: &[u8]) -> Option<usize> {
+    let bytes = record.get(END_BYTES - 2..END_BYTES)?;
+    Some(usize::from(Fields(bytes).u16()?))
+}
+
+/// Whether the last bytes of the archive have another mark for which readers look there, in whatever field.
+fn has_other_marks(before: &[u8], record: &[u8]) -> bool {
+    let start = before.len().saturating_sub(MARKED_BYTES);
+    let near = before.get(start..).unwrap_or_default();
+    let bytes = [near, record].concat();
+    let mut windows = bytes.windows(END.len()).enumerate();
+    windows.any(|(at, window)| at != near.len() && MARKS.iter().any(|mark| window == mark))
+}
+
+/// Whether an earlier end record has a comment that reaches the end of the archive.
+fn ends_elsewhere(before: &[u8], length: usize) -> bool {
+    let mut windows = before.windows(END.len()).enumerate().filter(|(_, window)| *window == END);
+    windows.any(|(at, _)| {
+        let comment = before.get(at..).and_then(comment_bytes);
+        comment.is_some_and(|comment| at + END_BYTES + comment == length)
+    })
 }

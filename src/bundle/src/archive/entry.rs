@@ -1,12 +1,14 @@
 //! An entry of the archive's directory.
 
+use super::end::MARKS;
 use super::extra::Extras;
 use super::fields::Fields;
 use crate::code::Code;
 
 pub(super) const LOCAL: [u8; 4] = *b"PK\x03\x04";
 pub(crate) const CENTRAL: [u8; 4] = *b"PK\x01\x02";
-const SIGNATURES: [[u8; 4]; 3] = [super::end::END, *b"PK\x06\x06", super::end::ZIP64_LOCATOR];
+/// The highest version of the format that a reader needs for stored and deflated entries.
+const NEWEST: u16 = 46;
 
 /// The entry's sizes and checksum follow its data.
 pub(super) const DESCRIPTOR: u16 = 1 << 3;
@@ -47,6 +49,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Whether a reader that does not read the directory finds the end of the content by marks in it.
+    pub(super) fn ends_at_a_mark(&self) -> bool {
+        self.method == Method::Stored && self.flags & DESCRIPTOR != 0
+    }
+
     /// Whether the name is marked as UTF-8.
     pub(crate) fn is_utf8(&self) -> bool {
         self.flags & UTF8 != 0
@@ -90,10 +97,15 @@ impl Entry {
             if disk != 0 {
                 return malformed("The entry is on another disk.");
             }
-            if [packed, size, offset].contains(&u32::MAX) {
-                return malformed("The entry needs ZIP64; bundles are too small to need it.");
+            if version > NEWEST {
+                return malformed(
+                    "The entry needs a version of ZIP above 4.6, which many readers do not have.",
+                );
             }
-            if SIGNATURES.iter().any(|mark| contains(texts, mark)) {
+            if [packed, size, offset].contains(&u32::MAX) {
+                return malformed("The entry has sizes of ZIP64; bundles are too small to need them.");
+            }
+            if MARKS.iter().any(|mark| contains(texts, mark)) {
                 return malformed("The directory contains a second end record.");
             }
             if method == Method::Stored && packed != size {

@@ -1,4 +1,4 @@
-//! Extra fields of an entry. Fields that give an entry a second meaning are refused, the others have no effect.
+//! Extra fields of an entry. Only fields that change nothing about an entry are allowed: times, ids of users, and marks.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,27 @@ use super::fields::Fields;
 use crate::code::Code;
 
 const ZIP64: u16 = 0x0001;
+const TIMES: u16 = 0x5455;
 const PKWARE_UNIX: u16 = 0x000d;
 const STRONG_ENCRYPTION: u16 = 0x0017;
 const AES: u16 = 0x9901;
 const ASI_UNIX: u16 = 0x756e;
 const UNICODE_PATH: u16 = 0x7075;
 
+/// Fields without an effect.
+const ALLOWED: [u16; 8] = [
+    0x000a, // times of NTFS
+    0x4453, // the access list of NTFS
+    0x5855, // times and ids of older Info-ZIP
+    0x7855, // ids of older Info-ZIP
+    0x7875, // ids
+    0xa11e, // alignment
+    0xcafe, // the mark of a jar
+    0xd935, // alignment of Android
+];
+
+/// Bytes of [`TIMES`]: a byte that says which times follow, and up to three.
+const TIMES_BYTES: [usize; 4] = [1, 5, 9, 13];
 /// Bytes of [`PKWARE_UNIX`] before the target of a link.
 const PKWARE_UNIX_FIXED: usize = 12;
 /// Bytes of [`UNICODE_PATH`] before the name: a version and the checksum of the other name.
@@ -43,7 +58,9 @@ impl Extras {
             }
             match id {
                 ZIP64 => {
-                    return Err(malformed("The entry has a ZIP64 field; bundles are too small to need it."));
+                    return Err(malformed(
+                        "The entry has a ZIP64 field; bundles are too small to need it. For Ant, set `zip64Mode=\"never\"`.",
+                    ));
                 }
                 AES | STRONG_ENCRYPTION => {
                     return Err((Code::EncryptedEntry, "The entry has a field of an encryption."));
@@ -55,7 +72,14 @@ impl Extras {
                 }
                 PKWARE_UNIX => extras.link |= value.len() > PKWARE_UNIX_FIXED,
                 ASI_UNIX => extras.link = true,
-                _ => {}
+                TIMES if TIMES_BYTES.contains(&value.len()) => {}
+                TIMES => return Err(malformed("The extra field with the times is damaged.")),
+                _ if ALLOWED.contains(&id) => {}
+                _ => {
+                    return Err(malformed(
+                        "The entry has an extra field that is not one of the times, ids and marks that are allowed.",
+                    ));
+                }
             }
         }
         Ok(extras)

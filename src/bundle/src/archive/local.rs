@@ -122,6 +122,11 @@ fn compare(fixed: &[u8], entry: &Entry) -> Checked<(u16, u16)> {
         return Err(malformed("The local header differs from the directory."));
     }
     let given = [entry.crc, entry.packed, entry.size];
+    if sums.iter().skip(1).any(|sum| *sum == u32::MAX) {
+        return Err(malformed(
+            "The local header has sizes of ZIP64; bundles are too small to need them. In Python, leave out `force_zip64`.",
+        ));
+    }
     let follows = flags & DESCRIPTOR != 0;
     if !sums.iter().zip(given).all(|(sum, given)| *sum == given || follows && *sum == 0) {
         return Err(malformed("The local header has other sizes or another checksum than the directory."));

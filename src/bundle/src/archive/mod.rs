@@ -10,6 +10,7 @@ mod entry;
 mod extra;
 mod fields;
 mod local;
+mod marks;
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -48,10 +49,6 @@ pub(crate) fn read(
     let mut bytes = vec![0; usize::try_from(directory.bytes).unwrap_or_default()];
     if !local::fill(reader, &mut bytes)? {
         return Err(CheckError::changed());
-    }
-    let locator = bytes.len().checked_sub(ZIP64_LOCATOR_BYTES).and_then(|at| bytes.get(at..));
-    if locator.is_some_and(|rest| rest.starts_with(&ZIP64_LOCATOR)) {
-        findings.archive(Code::ZipMalformed, "The directory ends with a ZIP64 record.");
     }
     let mut entries = entries(&bytes, directory.entries, deadline, findings)?;
     drop(bytes);

@@ -18,13 +18,15 @@ const INDEX: &str = "index.html";
 /// What desktop systems add to archives.
 const JUNK_FOLDER: &str = "__MACOSX";
 const JUNK_FILES: [&str; 2] = [".DS_Store", "Thumbs.db"];
+/// Most paths of files that are listed as dropped.
+const MAX_DROPPED: usize = 100;
 
 /// The names of the entries, sorted out.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Paths of the files, each with the number of its entry.
     pub(crate) files: Vec<(String, usize)>,
-    /// Files that the service drops.
+    /// The first files that the service drops, and how many more there are.
     pub(crate) dropped: Vec<String>,
     /// Reached limits.
     pub(crate) limits: Findings,
@@ -42,24 +44,22 @@ impl Names {
     ) -> Result<Self, CheckError> {
         let mut names = Self::default();
         let mut folders = Vec::new();
-        let mut count = 0_usize;
+        let (mut count, mut junk) = (0_usize, 0_usize);
         for (number, entry) in entries.iter().enumerate() {
             deadline.check()?;
-            let text = std::str::from_utf8(&entry.name);
-            if text.is_ok_and(is_junk) {
-                if !entry.is_folder() {
-                    names.dropped.push(printable(&entry.name));
-                }
-                continue;
-            }
-            count += usize::from(!entry.is_folder());
+            let is_junk = std::str::from_utf8(&entry.name).is_ok_and(is_junk);
+            *(if is_junk { &mut junk } else { &mut count }) += usize::from(!entry.is_folder());
             let path = entry.name.strip_suffix(b"/").unwrap_or(&entry.name);
             if let Some((code, detail)) = rules::too_large(path, limits.depth) {
                 names.limits.file(code, &entry.name, detail);
                 continue;
             }
-            if let Some(path) = names.entry(entry) {
-                if entry.is_folder() {
+            if let Some(path) = names.entry(entry, is_junk) {
+                if is_junk {
+                    if !entry.is_folder() && junk <= limits.files {
+                        names.dropped.push(printable(&entry.name));
+                    }
+                } else if entry.is_folder() {
                     folders.push(path);
                 } else {
                     names.files.push((path.to_owned(), number));
@@ -67,9 +67,19 @@ impl Names {
             }
         }
         names.dropped.sort_unstable();
+        names.dropped.truncate(MAX_DROPPED);
+        if junk > MAX_DROPPED {
+            names.dropped.push(format!("and {} more", junk - MAX_DROPPED));
+        }
         names.files.sort_unstable();
         if count > limits.files {
             let detail = format!("The bundle has {count} files; at most {} are allowed.", limits.files);
+            names.limits.archive(Code::TooManyFiles, detail);
+        }
+        if junk > limits.files {
+            let most = limits.files;
+            let detail =
+                format!("The bundle has {junk} files of desktop systems; at most {most} are allowed.");
             names.limits.archive(Code::TooManyFiles, detail);
         }
         if !names.limits.is_empty() {
@@ -83,8 +93,9 @@ impl Names {
         Ok(names)
     }
 
-    /// Checks an entry by itself; returns its path, without a slash at the end, if it is UTF-8.
-    fn entry<'a>(&mut self, entry: &'a Entry) -> Option<&'a str> {
+    /// Checks an entry by itself; returns its path, without a slash at the end, if it is UTF-8. Junk is dropped, but other
+    /// readers of the archive see it.
+    fn entry<'a>(&mut self, entry: &'a Entry, is_junk: bool) -> Option<&'a str> {
         let mut note = |code, detail: String| self.names.file(code, &entry.name, detail);
         if let Some((code, detail)) = modes::refused(entry) {
             note(code, detail.to_owned());
@@ -102,7 +113,7 @@ impl Names {
         let path = name.strip_suffix('/').unwrap_or(name);
         if let Some((code, detail)) = rules::unsafe_path(path) {
             note(code, detail);
-        } else {
+        } else if !is_junk {
             rules::other_rules(path, entry.is_folder(), note);
         }
         Some(path)

@@ -13,6 +13,8 @@ const SPECIAL: u32 = 0o007_000;
 const DOS_VOLUME: u32 = 0x08;
 const DOS_FOLDER: u32 = 0x10;
 const DOS_DEVICE: u32 = 0x40;
+/// A link or a mount of NTFS.
+const DOS_REPARSE: u32 = 0x400;
 
 /// Why the entry is neither a plain file nor a plain folder.
 pub(super) fn refused(entry: &Entry) -> Option<(Code, &'static str)> {
@@ -34,6 +36,9 @@ pub(super) fn refused(entry: &Entry) -> Option<(Code, &'static str)> {
     }
     if entry.attributes & (DOS_VOLUME | DOS_DEVICE) != 0 {
         return special("The entry is a volume label or a device.");
+    }
+    if entry.attributes & DOS_REPARSE != 0 {
+        return special("The entry's attributes say that it is a link of NTFS.");
     }
     if entry.attributes & DOS_FOLDER != 0 && !is_folder {
         return special("The entry's attributes and name disagree whether it is a folder.");

@@ -60,7 +60,10 @@ pub(super) fn unsafe_path(path: &str) -> Option<Wrong> {
     } else if let Some(found) = ENCODED.iter().find(|encoded| lower.contains(*encoded)) {
         format!("The path contains `{found}`.")
     } else {
-        path.split('/').find_map(unsafe_segment)?
+        let wrong = path.split('/').find_map(unsafe_segment)?;
+        // As `bsdtar -C dist .` writes it.
+        let cure = if path == "." || path.starts_with("./") { " Archive `*` instead of `.`." } else { "" };
+        wrong + cure
     };
     Some((Code::UnsafePath, wrong))
 }

@@ -13,7 +13,7 @@ fn second(change: impl FnOnce(Item) -> Item) -> Vec<u8> {
 }
 
 pub(crate) fn rows() -> Vec<Row> {
-    [streams(), directories(), fields(), names()].into_iter().flatten().collect()
+    [streams(), stored_streams(), directories(), marks(), fields(), names()].into_iter().flatten().collect()
 }
 
 /// A reader that streams finds another entry than the directory lists.
@@ -52,6 +52,90 @@ fn streams() -> Vec<Row> {
         ),
     ];
     bytes.into_iter().map(|(what, bytes)| row(format!("stream: {what}"), Code::ZipMalformed, bytes)).collect()
+}
+
+/// A reader that streams ends a stored file at the first mark of a header.
+fn stored_streams() -> Vec<Row> {
+    let hidden = Zip::default().item(Item::stored(b"hidden.html", b"<p onclick=x>")).bytes();
+    let entry = &hidden[..30 + 11 + 13];
+    let before = b"p{color:red}";
+    let length = u32::try_from(before.len()).unwrap().to_le_bytes();
+    let crc = crc32fast::hash(before).to_le_bytes();
+    let descriptor = [&b"PK\x07\x08"[..], &crc, &length, &length].concat();
+    let wide = [&b"PK\x07\x08"[..], &crc, &length, &[0; 4], &length, &[0; 4]].concat();
+    let contents = [
+        ("a descriptor and an entry", [before, descriptor.as_slice(), entry].concat()),
+        ("a wide descriptor and an entry", [before, wide.as_slice(), entry].concat()),
+        ("a descriptor and a directory", [before, descriptor.as_slice(), b"PK\x01\x02"].concat()),
+        ("an entry", [before, entry].concat()),
+        ("the mark of a descriptor", b"a PK\x07\x08".to_vec()),
+        ("the mark of a directory", b"a PK\x01\x02 b".to_vec()),
+        ("a mark after a half", b"a PKPK\x03\x04 b".to_vec()),
+        ("a mark after a letter", b"a PPK\x03\x04 b".to_vec()),
+        ("a mark between two pieces", [&[b'x'; 32 * 1024 - 2][..], b"PK\x07\x08"].concat()),
+    ];
+    let mut rows = Vec::new();
+    for (what, content) in contents {
+        let item = Item::stored(b"a.css", &content).streamed();
+        let mut sized = item.clone();
+        (sized.local.crc, sized.local.packed, sized.local.size) =
+            (item.central.crc, item.central.packed, item.central.size);
+        for (sizes, item) in [("", item), (" with local sizes", sized)] {
+            let what = format!("stream: {what} in a stored file{sizes}");
+            rows.push(row(what, Code::ZipOverlap, Zip::app().item(item).bytes()));
+        }
+    }
+    rows
+}
+
+/// Marks of an end in fixed fields shortly before the end, and ends that count to the end of the archive.
+fn marks() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (what, low, high) in [
+        ("an end record", 0x4b50_u16, 0x0605_u32),
+        ("a ZIP64 end record", 0x4b50, 0x0606),
+        ("a ZIP64 locator", 0x4b50, 0x0706),
+    ] {
+        let mark = high << 16 | u32::from(low);
+        let fields = [
+            ("the time", second(|item| item.both(|header| header.time = mark))),
+            ("the attributes", {
+                second(|item| {
+                    item.central(|header| {
+                        (header.internal, header.attributes) = (low, 0o100_644 << 16 | high);
+                    })
+                })
+            }),
+            ("the time and the checksum", {
+                second(|item| {
+                    item.both(|header| {
+                        header.time = u32::from(low) << 16 | 0x5a21;
+                        header.crc = 0x1234_0000 | high;
+                    })
+                })
+            }),
+            ("the checksum", second(|item| item.both(|header| header.crc = mark))),
+        ];
+        rows.extend(
+            fields
+                .into_iter()
+                .map(|(field, bytes)| row(format!("mark: {what} in {field}"), Code::ZipMalformed, bytes)),
+        );
+        let text = [b"<p>".as_slice(), &mark.to_le_bytes()].concat();
+        let short = Zip::default().item(Item::stored(b"index.html", &text)).bytes();
+        rows.push(row(format!("mark: {what} before a short directory"), Code::ZipMalformed, short));
+    }
+    // A comment that reaches from an end record in the first file to the end of the archive.
+    let with = |comment: u16| {
+        let text = [b"PK\x05\x06".as_slice(), &[0; 16], &comment.to_le_bytes(), b"text"].concat();
+        let zip = Zip::app().item(Item::stored(b"a.txt", &text));
+        zip.file("a-name-that-fills-the-bytes-before-the-end-record.css", "").bytes()
+    };
+    let bytes = with(0);
+    let at = bytes.windows(4).position(|window| window == b"PK\x05\x06").unwrap();
+    let bytes = with(u16::try_from(bytes.len() - at - 22).unwrap());
+    rows.push(row("mark: an end record whose comment is the rest", Code::ZipMalformed, bytes));
+    rows
 }
 
 /// Two directories, or two ends.

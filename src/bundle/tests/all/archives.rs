@@ -58,7 +58,17 @@ fn forms_of_common_writers_are_accepted() {
         ("the mark of a jar", css().local(|header| header.extra = extra(0xcafe, &[]))),
         ("times of NTFS", css().central(|header| header.extra = extra(0x000a, &[0; 32]))),
         ("the same Unicode name", css().both(|header| header.extra = same_name.clone())),
-        ("an unknown field", css().both(|header| header.extra = extra(0x4242, b"x"))),
+        ("alignment", css().local(|header| header.extra = extra(0xa11e, &[0; 6]))),
+        ("alignment of Android", css().local(|header| header.extra = extra(0xd935, &[4, 0, 0, 0, 0, 0]))),
+        ("an access list of NTFS", css().both(|header| header.extra = extra(0x4453, &[0; 24]))),
+        ("times of old Info-ZIP", css().both(|header| header.extra = extra(0x5855, &[0; 8]))),
+        ("ids of old Info-ZIP", css().local(|header| header.extra = extra(0x7855, &[0; 4]))),
+        ("marks of headers in a stored file", Item::stored(b"a.txt", b"a PK\x03\x04 PK\x01\x02 PK\x07\x08")),
+        ("marks of headers in a deflated stream", {
+            Item::deflated(b"a.txt", b"a PK\x03\x04 PK\x01\x02 PK\x07\x08").streamed()
+        }),
+        ("almost a mark in a stored stream", Item::stored(b"a.txt", b"PPK\x03\x03PK\x03PKPK\x08").streamed()),
+        ("version 46", css().both(|header| header.version = 46)),
         ("a Unix mode", css().mode(0o100_644)),
         ("an archive bit", css().central(|header| header.attributes = 0x20)),
         ("a folder of DOS", Item::stored(b"a/", b"").central(|header| header.attributes = 0x10)),
@@ -70,6 +80,18 @@ fn forms_of_common_writers_are_accepted() {
         let bytes = Zip::app().item(item.clone()).bytes();
         let files = accepted(&bytes).files.len();
         assert_eq!(files, 1 + usize::from(item.local.name.last() != Some(&b'/')), "{what}");
+    }
+}
+
+/// A time or a checksum may be a mark by chance.
+#[test]
+fn marks_in_fields_where_no_reader_looks_are_accepted() {
+    for mark in [0x0605_4b50, 0x0606_4b50, 0x0706_4b50] {
+        let first = Item::deflated(b"a.css", b"p{}").both(|header| header.time = mark);
+        let zip = Zip::app().item(first.clone()).file("b.css", "q{}");
+        assert_eq!(accepted(&zip.bytes()).files.len(), 3);
+        let near = Zip::app().item(first);
+        assert_eq!(crate::build::refused(&near.bytes())[0].code, bundle::Code::ZipMalformed);
     }
 }
 

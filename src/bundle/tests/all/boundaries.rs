@@ -28,7 +28,7 @@ pub(crate) fn rows() -> Vec<Row> {
         .fold(Zip::app(), |zip, number| zip.item(Item::stored(format!("{number}").as_bytes(), b"x")));
     let directory = (0..130).fold(Zip::app(), |zip, number| {
         let item = Item::stored(format!("{number}").as_bytes(), b"x");
-        zip.item(item.central(|header| header.extra = crate::build::extra(0x4242, &[0; 65_000])))
+        zip.item(item.central(|header| header.extra = crate::build::extra(0xa11e, &[0; 65_000])))
     });
     let zeros = deflate(&vec![0; 25 * 1024 * 1024]);
     let large = |name: &str, more: bool| {
@@ -63,7 +63,7 @@ fn what_exceeds_the_default_limits_is_refused() {
 fn the_size_of_the_archive_has_a_limit() {
     // Extra fields make the archive larger, and nothing else.
     let padded = |length: usize| {
-        let padding = crate::build::extra(0x4242, &vec![0; length]);
+        let padding = crate::build::extra(0xa11e, &vec![0; length]);
         Zip::app().item(Item::stored(b"a.bin", b"x").local(|header| header.extra = padding)).bytes()
     };
     let empty = padded(0).len();
@@ -127,7 +127,7 @@ fn the_directory_has_a_limit() {
             zip.items.iter().map(|item| 46 + item.central.name.len() + item.central.extra.len()).sum()
         };
         let padded = |name: String, length: usize| {
-            let padding = crate::build::extra(0x4242, &vec![0; length]);
+            let padding = crate::build::extra(0xa11e, &vec![0; length]);
             Item::stored(name.as_bytes(), b"x").central(|header| header.extra = padding)
         };
         let mut zip = Zip::app();

@@ -21,9 +21,10 @@ pub(crate) struct Header {
     pub(crate) size: u32,
     pub(crate) name: Vec<u8>,
     pub(crate) extra: Vec<u8>,
-    /// The next four only in the directory.
+    /// The next five only in the directory.
     pub(crate) comment: Vec<u8>,
     pub(crate) disk: u16,
+    pub(crate) internal: u16,
     pub(crate) attributes: u32,
     /// Where the local header is; `None` is the truth.
     pub(crate) offset: Option<u32>,
@@ -58,6 +59,7 @@ impl Item {
             extra: Vec::new(),
             comment: Vec::new(),
             disk: 0,
+            internal: 0,
             attributes: 0,
             offset: None,
         };
@@ -131,7 +133,7 @@ impl Item {
             bytes.extend(u16::try_from(length).unwrap().to_le_bytes());
         }
         bytes.extend(header.disk.to_le_bytes());
-        bytes.extend([0; 2]);
+        bytes.extend(header.internal.to_le_bytes());
         bytes.extend(header.attributes.to_le_bytes());
         bytes.extend(header.offset.unwrap_or(offset).to_le_bytes());
         bytes.extend(&header.name);

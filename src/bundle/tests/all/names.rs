@@ -20,7 +20,7 @@ fn changed(change: impl FnOnce(Item) -> Item) -> Vec<u8> {
 }
 
 pub(crate) fn rows() -> Vec<Row> {
-    [paths(), encodings(), collisions(), kinds_of_entries(), reserved(), index(), sensitive()]
+    [paths(), encodings(), collisions(), kinds_of_entries(), junk(), reserved(), index(), sensitive()]
         .into_iter()
         .flatten()
         .collect()
@@ -211,12 +211,51 @@ fn kinds_of_entries() -> Vec<Row> {
         ("a volume label", attributes(0x08)),
         ("a device of DOS", attributes(0x40)),
         ("a folder of DOS", attributes(0x10)),
+        ("a link of NTFS", attributes(0x400)),
+        ("a link of NTFS with a Unix mode", attributes(0o100_644 << 16 | 0x400)),
         ("a file's mode of a folder", folder(Item::stored(b"a/", b"").mode(0o100_644))),
         ("a folder with a content", folder(Item::stored(b"a/", b"data"))),
         ("a folder with a compressed content", folder(Item::deflated(b"a/", b"data"))),
         ("a sticky folder", folder(Item::stored(b"a/", b"").mode(0o041_777))),
     ];
     rows.extend(special.into_iter().map(|(what, bytes)| row(what, Code::SpecialFile, bytes)));
+    rows
+}
+
+/// Other readers extract what the service drops.
+fn junk() -> Vec<Row> {
+    let mut rows = all(
+        Code::UnsafePath,
+        &[
+            "__MACOSX/../../evil.html",
+            "__MACOSX/a\\b",
+            "__MACOSX/\0x",
+            "__MACOSX//x",
+            "__MACOSX/./x",
+            "__MACOSX/nul",
+            "/.DS_Store",
+            "../.DS_Store",
+            "a/../../.DS_Store",
+            "C:/.DS_Store",
+            "x//Thumbs.db",
+            "..\\..\\Thumbs.db/.DS_Store",
+        ],
+    );
+    let item = |name: &[u8]| Item::stored(name, b"/etc/passwd");
+    let one = |item: Item| Zip::app().item(item).bytes();
+    for (what, name) in
+        [("a folder", &b"__MACOSX/l"[..]), ("a file", b".DS_Store"), ("a file below", b"a/Thumbs.db")]
+    {
+        let link = one(item(name).mode(0o120_777));
+        rows.push(row(format!("a link as {what} of a desktop"), Code::Symlink, link));
+        let pipe = one(item(name).mode(0o010_644));
+        rows.push(row(format!("a pipe as {what} of a desktop"), Code::SpecialFile, pipe));
+    }
+    let content = one(Item::stored(b"__MACOSX/", b"data"));
+    rows.push(row("a folder of a desktop with a content", Code::SpecialFile, content));
+    let other = [&[1, 0, 0, 0, 0][..], b"evil.html"].concat();
+    let name = one(item(b".DS_Store").both(|header| header.extra = extra(0x7075, &other)));
+    rows.push(row("a file of a desktop with another name", Code::UnsafePath, name));
     rows
 }
 
@@ -328,6 +367,34 @@ fn junk_of_desktops_is_dropped_and_listed() {
     let bundle = accepted(&zip.bytes());
     assert_eq!(bundle.dropped, [".DS_Store", "__MACOSX/._index.html", "img/.DS_Store", "img/Thumbs.db"]);
     assert_eq!(bundle.files.len(), 1);
+}
+
+#[test]
+fn the_first_dropped_files_are_listed() {
+    let junk = |count: usize| {
+        (0..count).fold(Zip::app(), |zip, number| zip.file(format!("__MACOSX/{number:04}"), "x"))
+    };
+    assert_eq!(accepted(&junk(100).bytes()).dropped.len(), 100);
+    let dropped = accepted(&junk(257).bytes()).dropped;
+    assert_eq!((dropped.len(), dropped[99].as_str()), (101, "__MACOSX/0099"));
+    assert_eq!(dropped[100], "and 157 more");
+}
+
+#[test]
+fn junk_has_the_limit_of_files_for_itself() {
+    let limits = bundle::Limits { files: 3, depth: 4, ..bundle::Limits::DEFAULT };
+    let code = |bytes: &[u8]| match crate::build::check(bytes, &limits) {
+        bundle::Verdict::Accepted(_) => None,
+        bundle::Verdict::Refused(findings) => Some(findings[0].code),
+    };
+    let zip = Zip::app().file("a.js", "x").file("b.js", "x");
+    let zip = zip.file(".DS_Store", "x").file("__MACOSX/a", "x").file("__MACOSX/b", "x");
+    assert_eq!(code(&zip.bytes()), None);
+    assert_eq!(code(&zip.clone().file("__MACOSX/c", "x").bytes()), Some(Code::TooManyFiles));
+    let deep = Zip::app().file("__MACOSX/a/b/c/d", "x").bytes();
+    assert_eq!(code(&deep), Some(Code::PathTooDeep));
+    let long = Zip::app().file(format!("__MACOSX/{}", "a".repeat(256)), "x").bytes();
+    assert_eq!(code(&long), Some(Code::PathTooLong));
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn ends() -> Vec<Row> {
     let zip64_locator = [b"PK\x06\x07".as_slice(), &[0; 16]].concat();
     let zip64_end = [b"PK\x06\x06".as_slice(), &[0; 52], &zip64_locator].concat();
     let hidden = |mark: &[u8]| {
-        let value = extra(0x4242, &[mark, &[0; 18]].concat());
+        let value = extra(0xa11e, &[mark, &[0; 18]].concat());
         second(|item| item.central(|header| header.extra = value))
     };
     let bytes = [
@@ -189,6 +189,9 @@ fn headers() -> Vec<Row> {
         ("an offset after the archive", second(|item| item.central(|header| header.offset = Some(900_000)))),
         ("an entry on disk 1", second(|item| item.central(|header| header.disk = 1))),
         ("an entry with a comment", second(|item| item.central(|header| header.comment = b"x".to_vec()))),
+        ("version 47", second(|item| item.both(|header| header.version = 47))),
+        ("version 51", second(|item| item.both(|header| header.version = 51))),
+        ("the highest version", second(|item| item.both(|header| header.version = u16::MAX))),
         ("a patch", second(|item| item.both(|header| header.flags = 1 << 5))),
         ("a flag of enhanced compression", second(|item| item.both(|header| header.flags = 1 << 12))),
         ("a reserved flag", second(|item| item.both(|header| header.flags = 1 << 7))),
@@ -230,6 +233,21 @@ fn extras() -> Vec<Row> {
         ("time twice", both([time.clone(), time.clone()].concat())),
         ("unknown field twice", local([extra(0x1234, b"a"), extra(0x1234, b"b")].concat())),
         ("bytes after the last field", central([time, vec![0, 0]].concat())),
+        ("time of no bytes", both(extra(0x5455, &[]))),
+        ("time of no bytes in the local header", local(extra(0x5455, &[]))),
+        ("time of two bytes", central(extra(0x5455, &[1, 0]))),
+        ("time of four times", both(extra(0x5455, &[0; 17]))),
+        ("attributes of libarchive", both(extra(0x6c78, b"\x07\x1e\x03\0\0\0\0\xff\xa1"))),
+        ("attributes of libarchive, local", local(extra(0x6c78, b"\x07\x1e\x03\0\0\0\0\xff\xa1"))),
+        ("attributes of libarchive, central", central(extra(0x6c78, b"\x07\x1e\x03\0\0\0\0\xff\x41"))),
+        ("a name of the Macintosh", both(extra(0x2605, b"ZPIT\x09evil.htmlTEXTTEXT"))),
+        ("a name of the Macintosh, local", local(extra(0x07c8, b"JLEE evil.html"))),
+        ("a name of Xceed", both(extra(0x554e, b"NUCX\x01\0\0\0e\0"))),
+        ("a comment in Unicode", central(extra(0x6375, &[1, 0, 0, 0, 0, b'x']))),
+        ("attributes of OS/2", both(extra(0x0009, &[0; 4]))),
+        ("a signature", both(extra(0x0014, &[0; 4]))),
+        ("an unknown field", both(extra(0x4242, b"x"))),
+        ("an unknown field of no bytes, local", local(extra(0x4242, b""))),
         ("a Unicode name without a name", both(extra(0x7075, &[1, 0]))),
     ];
     bytes.into_iter().map(|(what, bytes)| row(format!("extra: {what}"), Code::ZipMalformed, bytes)).collect()
