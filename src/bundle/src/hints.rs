@@ -36,6 +36,32 @@ pub(crate) fn handler(element: &str, attribute: &str) -> Option<&'static str> {
     )
 }
 
+/// What to do about an address that runs a script.
+pub(crate) fn script_address(address: &str) -> Option<&'static str> {
+    const NOTHING: [&str; 5] = ["", "void(0)", "void0", "undefined", "false"];
+    let plain: String = address.chars().filter(|char| *char > ' ' && *char != ';').collect();
+    let script = plain.to_ascii_lowercase().strip_prefix("javascript:").map(str::to_owned)?;
+    NOTHING.contains(&script.as_str()).then_some(
+        "It does nothing: use `<button type=\"button\">`, or the address `#` and a listener that calls `preventDefault`.",
+    )
+}
+
+/// What to do about a directive of `<meta http-equiv>`.
+pub(crate) fn directive(name: &str) -> Option<&'static str> {
+    match name {
+        "cache-control" | "pragma" | "expires" => {
+            Some("The service sends the header `Cache-Control` itself: remove the element.")
+        }
+        "content-language" | "language" => {
+            Some("Remove the element, and name the language in the attribute `lang` of `<html>`.")
+        }
+        "x-dns-prefetch-control" => {
+            Some("The service sends the header `X-DNS-Prefetch-Control` itself: remove the element.")
+        }
+        _ => None,
+    }
+}
+
 /// What to do about an unknown type of a script.
 pub(crate) fn script_type(kind: &str) -> Option<&'static str> {
     match kind {

@@ -44,6 +44,9 @@ const UNSUPPORTED: [&str; 6] = ["object", "embed", "applet", "portal", "fencedfr
 const FETCHED: [&str; 7] =
     ["stylesheet", "icon", "apple-touch-icon", "preload", "prefetch", "manifest", "mask-icon"];
 
+/// Relations of `<link>` whose address is a file of the app, and not data in the address.
+const OWN: [&str; 2] = ["stylesheet", "manifest"];
+
 /// Checks everything about an element but its script.
 pub(super) fn element(tag: &Tag<'_>, report: &mut Report<'_>) {
     attributes(tag, report);
@@ -55,6 +58,7 @@ pub(super) fn element(tag: &Tag<'_>, report: &mut Report<'_>) {
         "iframe" if tag.get("srcdoc").is_some() => {
             report.find(Code::UnsupportedElement, "`<iframe srcdoc>` is not supported.");
         }
+        "iframe" => frame(tag, report),
         name if UNSUPPORTED.contains(&name) => {
             report.find(Code::UnsupportedElement, format!("`<{name}>` is not supported."));
         }
@@ -83,8 +87,9 @@ fn attributes(tag: &Tag<'_>, report: &mut Report<'_>) {
             _ => false,
         };
         if runs {
-            let detail =
-                format!("The attribute {} of {} has the address {}.", quoted(name), element(), quoted(value));
+            let change = hints::script_address(value).map(|change| format!(" {change}")).unwrap_or_default();
+            let (name, value) = (quoted(name), quoted(value));
+            let detail = format!("The attribute {name} of {} has the address {value}.{change}", element());
             report.find(Code::JavascriptUrl, detail);
         }
     }
@@ -151,7 +156,8 @@ fn meta(tag: &Tag<'_>, report: &mut Report<'_>) {
             _ => {}
         },
         other => {
-            let detail = format!("`<meta http-equiv>` with {} is not supported.", quoted(other));
+            let change = hints::directive(other).map(|change| format!(" {change}")).unwrap_or_default();
+            let detail = format!("`<meta http-equiv>` with {} is not supported.{change}", quoted(other));
             report.find(Code::UnsupportedElement, detail);
         }
     }
@@ -183,7 +189,11 @@ fn link(tag: &Tag<'_>, report: &mut Report<'_>) {
         && !matches!(url, Url::Relative | Url::Script)
     {
         report.find(Code::ExternalScript, format!("`<link>` loads the module {}.", quoted(address)));
-    } else if url == Url::External && relations.any(|relation| FETCHED.contains(&relation)) {
+    } else if relations.any(|relation| match url {
+        Url::External => FETCHED.contains(&relation),
+        Url::Data | Url::Document => OWN.contains(&relation),
+        _ => false,
+    }) {
         blocked(tag, address, report);
     }
 }
@@ -191,7 +201,7 @@ fn link(tag: &Tag<'_>, report: &mut Report<'_>) {
 /// Notes what the policy of the app will block.
 fn resources(tag: &Tag<'_>, report: &mut Report<'_>) {
     let attributes: &[&str] = match tag.name {
-        "img" | "audio" | "source" | "track" | "input" | "iframe" => &["src"],
+        "img" | "audio" | "source" | "track" | "input" => &["src"],
         "video" => &["src", "poster"],
         "form" => &["action"],
         "button" => &["formaction"],
@@ -202,6 +212,26 @@ fn resources(tag: &Tag<'_>, report: &mut Report<'_>) {
     let sets = ["srcset", "imagesrcset"].into_iter().filter_map(|name| tag.get(name)).flat_map(urls::of_set);
     for address in single.chain(sets).filter(|address| urls::classify(address) == Url::External) {
         blocked(tag, address, report);
+    }
+}
+
+/// Notes a frame: the policy has none, of whatever origin.
+fn frame(tag: &Tag<'_>, report: &mut Report<'_>) {
+    let Some(address) = tag.get("src").filter(|address| !address.trim().is_empty()) else { return };
+    // `about:blank` and the programs of the visitor are no addresses of the policy; scripts are refused.
+    if !matches!(urls::classify(address), Url::Script | Url::Other) {
+        blocked(tag, address, report);
+    }
+}
+
+/// Notes the style sheets that a style sheet of the document imports from elsewhere.
+pub(super) fn imports(style: &str, report: &mut Report<'_>) {
+    for address in urls::of_imports(style) {
+        if matches!(urls::classify(address), Url::External | Url::Data | Url::Document) {
+            let detail =
+                format!("The policy of the app blocks the address {} of `@import`.", quoted(address));
+            report.note("external_url", detail);
+        }
     }
 }
 

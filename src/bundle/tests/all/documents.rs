@@ -122,6 +122,73 @@ fn remarks_do_not_refuse() {
     assert_eq!(notes, expected);
 }
 
+#[test]
+fn what_the_policy_blocks_is_noted_on_the_apps_own_pages_too() {
+    let noted = |body: &str| {
+        let bundle = accepted(&page(body));
+        bundle.notes.iter().map(|note| (note.code, note.detail.clone())).collect::<Vec<_>>()
+    };
+    for (body, address, what) in [
+        ("<link rel=stylesheet href='data:text/css,p{}'>", "data:text/css,p{}", "<link>"),
+        ("<link rel=manifest href='data:application/json,{}'>", "data:application/json,{}", "<link>"),
+        ("<iframe src=/other.html></iframe>", "/other.html", "<iframe>"),
+        ("<iframe src=https://video.example/></iframe>", "https://video.example/", "<iframe>"),
+        (
+            "<style>@import url(https://fonts.example/a.css);</style>",
+            "https://fonts.example/a.css",
+            "@import",
+        ),
+        ("<style>p{}\n@IMPORT '//fonts.example/b.css' screen</style>", "//fonts.example/b.css", "@import"),
+        ("<noscript><style>@import \"data:text/css,p{}\"</style></noscript>", "data:text/css,p{}", "@import"),
+    ] {
+        let detail = format!("The policy of the app blocks the address `{address}` of `{what}`.");
+        assert_eq!(noted(body), [("external_url", detail)], "{body}");
+    }
+    for body in [
+        "<link rel=icon href='data:image/png;base64,AA=='>",
+        "<link rel=stylesheet href=a.css>",
+        "<link rel=canonical href=https://a.example/>",
+        "<iframe></iframe>",
+        "<iframe src></iframe>",
+        "<iframe src=about:blank></iframe>",
+        "<style>@import 'a.css'; @import url(/b.css); p{background:url(data:image/png,x)}</style>",
+        "<p>@import url(https://a.example/)",
+    ] {
+        assert_eq!(noted(body), [], "{body}");
+    }
+}
+
+#[test]
+fn findings_about_common_elements_say_what_to_change() {
+    for (body, code, change) in [
+        (
+            "<meta http-equiv=cache-control content=no-cache>",
+            Code::UnsupportedElement,
+            "`Cache-Control` itself",
+        ),
+        ("<meta http-equiv=Pragma content=no-cache>", Code::UnsupportedElement, "`Cache-Control` itself"),
+        (
+            "<meta http-equiv=Content-Language content=de>",
+            Code::UnsupportedElement,
+            "attribute `lang` of `<html>`",
+        ),
+        (
+            "<meta http-equiv=x-dns-prefetch-control content=on>",
+            Code::UnsupportedElement,
+            "`X-DNS-Prefetch-Control`",
+        ),
+        ("<a href='javascript:void(0)'>", Code::JavascriptUrl, "`<button type=\"button\">`"),
+        ("<a href=' JavaScript: void 0; '>", Code::JavascriptUrl, "`<button type=\"button\">`"),
+        ("<a href='javascript:;'>", Code::JavascriptUrl, "`<button type=\"button\">`"),
+    ] {
+        let finding = &refused(&page(body))[0];
+        assert_eq!(finding.code, code, "{body}");
+        assert!(finding.detail.contains(change), "{body}: {}", finding.detail);
+    }
+    let detail = &refused(&page("<a href='javascript:go()'>"))[0].detail;
+    assert_eq!(detail, "The attribute `href` of `<a>` has the address `javascript:go()`.");
+}
+
 /// A clock on which each look takes 50 ms.
 struct Ticking(std::sync::atomic::AtomicU32);
 
