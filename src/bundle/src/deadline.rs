@@ -11,24 +11,76 @@ use crate::error::CheckError;
 pub(crate) struct Deadline<'c> {
     clock: &'c dyn Clock,
     at: Duration,
+    part: Option<Part>,
+}
+
+/// The limit of a part of the check. A part that waits for a busy machine does not use its time up.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    at: Duration,
+    /// The same in processor time of this thread.
+    processor_at: Option<Duration>,
 }
 
 impl<'c> Deadline<'c> {
     pub(crate) fn after(clock: &'c dyn Clock, limit: Duration) -> Self {
-        Self { clock, at: clock.monotonic().saturating_add(limit) }
+        Self { clock, at: clock.monotonic().saturating_add(limit), part: None }
     }
 
-    /// The earlier of this deadline and one after `limit`.
-    pub(crate) fn sooner(&self, limit: Duration) -> Self {
-        let at = self.clock.monotonic().saturating_add(limit).min(self.at);
-        Self { clock: self.clock, at }
+    /// This deadline, and before it the end of a part of the check that this thread does in at most `limit`.
+    pub(crate) fn part(&self, limit: Duration) -> Self {
+        let part = Part {
+            at: self.clock.monotonic().saturating_add(limit),
+            processor_at: processor_time().map(|time| time.saturating_add(limit)),
+        };
+        Self { part: Some(part), ..*self }
     }
 
     pub(crate) fn has_passed(&self) -> bool {
-        self.clock.monotonic() > self.at
+        let now = self.clock.monotonic();
+        now > self.at || self.part.is_some_and(|part| part.has_passed(now))
     }
 
     pub(crate) fn check(&self) -> Result<(), CheckError> {
         if self.has_passed() { Err(CheckError::Overdue) } else { Ok(()) }
+    }
+}
+
+impl Part {
+    fn has_passed(self, now: Duration) -> bool {
+        // No thread uses more processor time than passes.
+        now > self.at && self.processor_at.is_none_or(|at| processor_time().is_none_or(|time| time > at))
+    }
+}
+
+/// Processor time of this thread; `None` if the system does not say.
+fn processor_time() -> Option<Duration> {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(Duration::from_nanos(times.split_ascii_whitespace().next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_ends_when_its_processor_time_is_used_up() {
+        let clock = kernel::ManualClock::new(chrono::DateTime::UNIX_EPOCH);
+        let limit = Duration::from_millis(200);
+        let whole = Deadline::after(&clock, Duration::from_secs(60));
+        let part = whole.part(limit);
+        let start = processor_time().unwrap();
+        clock.advance(Duration::from_secs(30));
+        // The machine was busy with something else.
+        assert!(!part.has_passed() || processor_time().unwrap() - start > limit / 2);
+        while processor_time().unwrap() - start <= limit * 2 {
+            std::hint::spin_loop();
+        }
+        assert!(part.has_passed() && !whole.has_passed());
+        // Without time of the clock it does not pass, whatever the machine does.
+        let part = whole.part(Duration::ZERO);
+        assert!(!part.has_passed());
+        clock.advance(Duration::from_secs(31));
+        assert!(part.has_passed() && whole.has_passed() && part.check().is_err());
     }
 }

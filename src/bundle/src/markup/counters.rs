@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Most bytes of a document.
 pub(super) const MAX_BYTES: u64 = 5 * 1024 * 1024;
-/// Most time for a document.
+/// Most time of the processor for a document.
 pub(super) const MAX_TIME: Duration = Duration::from_secs(2);
 /// Most documents inside each other: in `srcdoc` and `noscript`.
 pub(super) const MAX_NESTED: usize = 4;

@@ -86,7 +86,7 @@ pub(crate) fn read(
         let detail = "Visitors wait for a document of more than 1 MiB.".to_owned();
         notes.add("large_html", path, None, detail);
     }
-    let own = deadline.sooner(MAX_TIME);
+    let own = deadline.part(MAX_TIME);
     let mut report = Report { path, line: 1, findings, notes };
     let mut counts = true;
     if kind != Kind::Html {

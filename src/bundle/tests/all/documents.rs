@@ -217,24 +217,15 @@ pub(crate) fn ticking_for(
     bundle::check(&mut std::io::Cursor::new(bytes), &bundle::Limits::DEFAULT, &Ticking(0.into()), time)
 }
 
+/// Reading them takes little time of the processor, whatever the clock shows.
 #[test]
-fn a_document_has_two_seconds_and_a_check_its_own_deadline() {
-    // 256 parts, and a look at the clock after each.
-    let slow = document("a.html", format!("<!doctype html>{}", "<br>x\n".repeat(180_000)));
-    match ticking(&slow, 1_000).unwrap() {
-        bundle::Verdict::Refused(findings) => {
-            assert_eq!(findings[0].code, Code::HtmlParseLimit, "{findings:?}")
-        }
-        bundle::Verdict::Accepted(_) => panic!("accepted"),
-    }
-    assert!(matches!(ticking(&slow, 3), Err(bundle::CheckError::Overdue)));
-    assert!(matches!(ticking(&page("<p>x"), 1_000), Ok(bundle::Verdict::Accepted(_))));
-    let slow = document("a.svg", format!("<svg>{}</svg>", "<g/>".repeat(180_000)));
-    match ticking(&slow, 1_000).unwrap() {
-        bundle::Verdict::Refused(findings) => {
-            assert_eq!(findings[0].code, Code::HtmlParseLimit, "{findings:?}")
-        }
-        bundle::Verdict::Accepted(_) => panic!("accepted"),
+fn a_busy_machine_delays_a_check_and_refuses_no_document() {
+    // More than 40 parts, and a look at the clock after each.
+    let html = document("a.html", format!("<!doctype html>{}", "<br>x\n".repeat(40_000)));
+    let svg = document("a.svg", format!("<svg>{}</svg>", "<g/>".repeat(20_000)));
+    for slow in [html, svg] {
+        assert!(matches!(ticking(&slow, 1_000), Ok(bundle::Verdict::Accepted(_))));
+        assert!(matches!(ticking(&slow, 3), Err(bundle::CheckError::Overdue)));
     }
 }
 
@@ -244,8 +235,8 @@ fn a_tag_of_very_many_attributes_does_not_hold_a_check_up() {
     let attributes: String = (0..500_000).map(|number| format!(" {number:x}")).collect();
     let bytes = page(format!("<p{attributes}>"));
     let clock = kernel::SystemClock::new();
-    let result =
-        bundle::check(&mut std::io::Cursor::new(&bytes), &bundle::Limits::DEFAULT, &clock, bundle::TIME);
+    let time = std::time::Duration::from_secs(120);
+    let result = bundle::check(&mut std::io::Cursor::new(&bytes), &bundle::Limits::DEFAULT, &clock, time);
     match result.unwrap() {
         bundle::Verdict::Refused(findings) => {
             assert_eq!(findings[0].code, Code::HtmlParseLimit, "{findings:?}")
