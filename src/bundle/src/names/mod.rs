@@ -43,7 +43,7 @@ impl Names {
         deadline: &Deadline<'_>,
     ) -> Result<Self, CheckError> {
         let mut names = Self::default();
-        let mut folders = Vec::new();
+        let (mut folders, mut dropped) = (Vec::new(), Vec::new());
         let (mut count, mut junk) = (0_usize, 0_usize);
         for (number, entry) in entries.iter().enumerate() {
             deadline.check()?;
@@ -54,16 +54,14 @@ impl Names {
                 names.limits.file(code, &entry.name, detail);
                 continue;
             }
-            if let Some(path) = names.entry(entry, is_junk) {
-                if is_junk {
-                    if !entry.is_folder() && junk <= limits.files {
-                        names.dropped.push(printable(&entry.name));
-                    }
-                } else if entry.is_folder() {
-                    folders.push(path);
-                } else {
-                    names.files.push((path.to_owned(), number));
-                }
+            let Some(path) = names.entry(entry, is_junk) else { continue };
+            if entry.is_folder() {
+                folders.push(path);
+            } else if !is_junk {
+                names.files.push((path.to_owned(), number));
+            } else if junk <= limits.files {
+                dropped.push(path);
+                names.dropped.push(printable(&entry.name));
             }
         }
         names.dropped.sort_unstable();
@@ -86,7 +84,8 @@ impl Names {
             return Ok(names);
         }
         let files: Vec<&str> = names.files.iter().map(|(path, _)| path.as_str()).collect();
-        collisions::find(&files, &folders, deadline, &mut names.names)?;
+        dropped.extend(&files);
+        collisions::find(&dropped, &folders, deadline, &mut names.names)?;
         if !files.contains(&INDEX) {
             names.names.archive(Code::IndexMissing, hint(&files));
         }

@@ -253,6 +253,14 @@ fn junk() -> Vec<Row> {
     }
     let content = one(Item::stored(b"__MACOSX/", b"data"));
     rows.push(row("a folder of a desktop with a content", Code::SpecialFile, content));
+    for (what, names) in [
+        ("twice", &[".DS_Store", ".DS_Store"][..]),
+        ("in two cases", &["A/.DS_Store", "a/.DS_Store"]),
+        ("below a file", &["a/.DS_Store", "a"]),
+        ("below a dropped file", &[".DS_Store", ".DS_Store/Thumbs.db"]),
+    ] {
+        rows.push(row(format!("a file of a desktop {what}"), Code::PathCollision, files(names)));
+    }
     let other = [&[1, 0, 0, 0, 0][..], b"evil.html"].concat();
     let name = one(item(b".DS_Store").both(|header| header.extra = extra(0x7075, &other)));
     rows.push(row("a file of a desktop with another name", Code::UnsafePath, name));
