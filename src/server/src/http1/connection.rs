@@ -13,6 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::framing::Framing;
 use super::peer::{Sent, acknowledged_bytes, acknowledgements, now};
 use super::socket::Socket;
+use crate::ws::ReadEnd;
 
 /// A byte that is invalid everywhere in a request, so that the parser answers 400 and closes.
 const REFUSED: u8 = 0;
@@ -25,6 +26,7 @@ const STALL_CHECK_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) struct Connection {
     stream: Socket,
+    end: ReadEnd,
     framing: Framing,
     refused: bool,
     writing: Stall,
@@ -38,12 +40,17 @@ impl Connection {
     pub(super) fn new(stream: Socket) -> Self {
         Self {
             stream,
+            end: ReadEnd::default(),
             framing: Framing::default(),
             refused: false,
             writing: Stall::default(),
             flushing: Stall::default(),
             sent: Sent::default(),
         }
+    }
+
+    pub(super) fn end(&self) -> ReadEnd {
+        self.end.clone()
     }
 
     /// Fails if the client has vanished without closing the connection.
@@ -132,7 +139,7 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.refused {
+        if this.refused || this.end.is_set() {
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();

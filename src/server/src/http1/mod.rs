@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix_http::error::DispatchError;
-use actix_http::{HttpService, Protocol};
+use actix_http::{Extensions, HttpService, Protocol};
 use actix_service::{ServiceFactoryExt, fn_service, map_config};
 use actix_web::dev::{AppConfig, Server};
 use tokio::net::TcpStream;
@@ -55,6 +55,9 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
         let (shutdown, unparsable) = (shutdown.clone(), Arc::clone(&unparsable));
         let requests = HttpService::build()
             .client_disconnect_timeout(LINGER)
+            .on_connect_ext(|connection: &Connection, extensions: &mut Extensions| {
+                extensions.insert(connection.end());
+            })
             .graceful_shutdown_signal(move || {
                 let shutdown = shutdown.clone();
                 async move { shutdown.notified().await }

@@ -8,7 +8,7 @@ mod frames;
 mod session;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -58,6 +58,21 @@ pub(crate) struct Closing {
     pub(crate) code: u16,
     /// At most 123 bytes.
     pub(crate) reason: &'static str,
+}
+
+/// Says that nothing more is read from a connection: its websocket is over. Else the HTTP library would read on for a while, as after a
+/// body that it has not read, and clients wait for the end of the connection.
+#[derive(Clone, Default)]
+pub(crate) struct ReadEnd(Arc<AtomicBool>);
+
+impl ReadEnd {
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// One end of an open websocket. Dropping it closes it as after a defect.

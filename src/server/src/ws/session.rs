@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::PollSemaphore;
 
 use super::frames::{Frames, Shared};
-use super::{Closing, Fault, Heard, OUTBOUND, Pulse, Say, Socket};
+use super::{Closing, Fault, Heard, OUTBOUND, Pulse, ReadEnd, Say, Socket};
 
 /// How long the client may take to close too.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -43,7 +43,9 @@ pub(crate) fn open(
     let shared = Rc::new(Shared::new(heard));
     let waiting = PollSemaphore::new(Arc::clone(&place));
     let frames = Frames::new(payload, Rc::clone(&shared), Arc::clone(&pulse), waiting, limit);
-    let session = Session { shared, said: Some(said), closing, joined: None, clock: Arc::clone(clock) };
+    let end = request.conn_data::<ReadEnd>().cloned().unwrap_or_default();
+    let clock = Arc::clone(clock);
+    let session = Session { shared, said: Some(said), closing, joined: None, clock, end };
     let response = WsResponseBuilder::new(session, request, frames).frame_size(limit).start()?;
     Ok((response, Socket { heard: hearing, place, say, close, pulse }))
 }
@@ -55,6 +57,14 @@ struct Session {
     /// A message whose end has not come, and whether it is text.
     joined: Option<(bool, BytesMut)>,
     clock: Arc<dyn Clock>,
+    /// Of the connection.
+    end: ReadEnd,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.end.set();
+    }
 }
 
 impl Actor for Session {

@@ -82,7 +82,8 @@ async fn one_range_of_a_file_is_sent() {
 async fn a_document_of_another_deployment_is_shown_in_no_frame() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
-    let framed = br#"{"schema_version": 1, "bindings": {}, "csp": {"frame_ancestors": ["https://www.example.com"]}}"#;
+    let framed =
+        br#"{"schema_version": 1, "bindings": {}, "csp": {"frame_ancestors": ["https://www.example.com"]}}"#;
     let of = |page: &'static [u8]| [("index.html", page), ("service.app.json", framed.as_slice())];
     publish(&t, "desk", &of(b"<p>1")).await;
     let page = |content: &[u8]| format!("/__service/assets/{}/index.html", sha256(content));
