@@ -34,7 +34,7 @@ CREATE FUNCTION admit_app_run(
     _at timestamptz,
     -- Keys before it are forgotten.
     _keys_from timestamptz,
-    -- The first id of a run that may be unfinished, and of one that may be admitted and not stored yet.
+    -- The first id of a run that counts as unfinished for its network, and of one that may be admitted and not stored yet.
     _runs_from uuid,
     _recent_from uuid,
     OUT verdict text,

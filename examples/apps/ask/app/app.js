@@ -14,7 +14,7 @@ const PROBLEMS = {
   timed_out: 'The answer took too long. Please try again.',
   run_failed: 'The question could not be answered. Please try again.',
   storage_full: 'No more can be stored at the moment.',
-  collection_full: 'There is no room for more favourites.',
+  collection_full: 'No more favourites can be saved.',
   record_invalid: 'This answer is too long to be kept.',
   login_required: 'You are signed out. Sign in to change your favourites.',
 };

@@ -218,7 +218,7 @@ fn resources(tag: &Tag<'_>, report: &mut Report<'_>) {
 /// Notes a frame: the policy has none, of whatever origin.
 fn frame(tag: &Tag<'_>, report: &mut Report<'_>) {
     let Some(address) = tag.get("src").filter(|address| !address.trim().is_empty()) else { return };
-    // `about:blank` and the programs of the visitor are no addresses of the policy; scripts are refused.
+    // The policy does not judge `about:blank` and addresses that other programs open; scripts are refused.
     if !matches!(urls::classify(address), Url::Script | Url::Other) {
         blocked(tag, address, report);
     }

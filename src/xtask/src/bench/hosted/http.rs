@@ -37,7 +37,7 @@ pub(in super::super) struct Answer {
     pub(in super::super) body: Vec<u8>,
 }
 
-/// Why there is no answer.
+/// Why a request was not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Broken {
     /// The server is not there, or ended before its answer did.

@@ -25,7 +25,7 @@ pub(super) struct Deployment {
 /// Why something was not done.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// There is no answer.
+    /// The request was not answered.
     Broken(Broken),
     /// The answer is another one.
     Refused(u16, String),

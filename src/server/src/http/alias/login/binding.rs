@@ -27,18 +27,18 @@ pub(super) fn new_cookies(state_digest: &[u8], secret: &str) -> [Cookie<'static>
     [NAME.to_owned(), tagged(state_digest)].map(|name| host_cookie(name, secret, life))
 }
 
-/// Takes away the cookies of a sign-in. Others that are under way have theirs.
+/// Removes the cookies of a sign-in. Other sign-ins that are under way keep theirs.
 pub(super) fn no_cookies_of(state_digest: &[u8]) -> [Cookie<'static>; 2] {
     [NAME.to_owned(), tagged(state_digest)].map(|name| host_cookie(name, "", Duration::ZERO))
 }
 
-/// Takes away the cookies of all sign-ins.
+/// Removes the cookies of all sign-ins.
 pub(super) fn no_cookies(request: &HttpRequest) -> Vec<Cookie<'static>> {
     let latest = cookies::first(request, NAME).map(|_| NAME.to_owned());
     latest.into_iter().chain(names(request)).map(|name| host_cookie(name, "", Duration::ZERO)).collect()
 }
 
-/// Takes away the oldest cookies if there is no room for one more. Browsers send older ones first.
+/// Removes the oldest cookies if a further one would exceed the maximum. Browsers send older ones first.
 ///
 /// Source: RFC 6265, section 5.4.
 pub(super) fn make_room(request: &HttpRequest) -> Vec<Cookie<'static>> {
