@@ -14,7 +14,7 @@ pub struct CreateApp {
     pub alias: String,
     /// Shown to people, at most 100 characters.
     pub name: String,
-    /// Who can open the app (default: `public`).
+    /// Who can open the app (default: `members`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AppAccess>,
 }
@@ -38,9 +38,9 @@ pub struct UpdateApp {
 #[serde(rename_all = "snake_case")]
 pub enum AppAccess {
     /// Every visitor.
-    #[default]
     Public,
     /// Members of the workspace who are signed in.
+    #[default]
     Members,
 }
 

@@ -46,7 +46,7 @@ fn sha256(bytes: &[u8]) -> String {
 
 /// Creates an app of an open service.
 async fn app(t: &TestService, alias: &str) -> Value {
-    let body = json!({"alias": alias, "name": alias}).to_string();
+    let body = json!({"alias": alias, "name": alias, "access": "public"}).to_string();
     let made = t.post("/api/apps", &body).await;
     assert_eq!(made.status, 201, "{}", made.text());
     serde_json::from_slice(&made.body).unwrap()

@@ -36,13 +36,13 @@ async fn an_app_is_created_listed_changed_and_deleted() {
     let port = t.address().port();
     assert_eq!(
         (&made["alias"], &made["name"], &made["access"]),
-        (&json!("first"), &json!("An app"), &json!("public"))
+        (&json!("first"), &json!("An app"), &json!("members"))
     );
     assert_eq!(made["url"], format!("http://first.apps.localhost:{port}"));
     assert_eq!((&made["active_release"], &made["permission_revision"]), (&Value::Null, &Value::Null));
-    let second = json!({"alias": "second", "name": " Second ", "access": "members"});
+    let second = json!({"alias": "second", "name": " Second ", "access": "public"});
     let second = root.post(APPS, &second).await.value();
-    assert_eq!((&second["name"], &second["access"]), (&json!("Second"), &json!("members")));
+    assert_eq!((&second["name"], &second["access"]), (&json!("Second"), &json!("public")));
     let id = made["id"].as_str().unwrap();
     for name in [id, "first", &id.to_ascii_uppercase()] {
         assert_eq!(root.get(&format!("{APPS}/{name}")).await.value(), made, "{name}");
@@ -53,8 +53,8 @@ async fn an_app_is_created_listed_changed_and_deleted() {
     let page = root.get(&format!("{APPS}?limit=1&cursor={next}")).await.value();
     assert_eq!(page, json!({"data": [made], "next_cursor": null}));
     let patch = async |body: Value| root.json("PATCH", &format!("{APPS}/first"), &body).await;
-    let changed = patch(json!({"name": "Renamed", "access": "members"})).await.value();
-    assert_eq!((&changed["name"], &changed["access"]), (&json!("Renamed"), &json!("members")));
+    let changed = patch(json!({"name": "Renamed", "access": "public"})).await.value();
+    assert_eq!((&changed["name"], &changed["access"]), (&json!("Renamed"), &json!("public")));
     assert_ne!(changed["updated_at"], made["updated_at"]);
     assert_eq!(patch(json!({"name": "Renamed"})).await.status, 200);
     assert_eq!(patch(json!({})).await.refusal(), "422 request.invalid");

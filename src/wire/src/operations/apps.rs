@@ -200,7 +200,8 @@ operations! {
 mod examples {
     pub(super) const CREATE: &str = r#"{
   "alias": "refunds",
-  "name": "Refunds"
+  "name": "Refunds",
+  "access": "public"
 }"#;
 
     pub(super) const APP: &str = r#"{

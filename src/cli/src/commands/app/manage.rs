@@ -36,7 +36,7 @@ pub(crate) struct Create {
     /// Display name (default: the alias)
     #[arg(long)]
     name: Option<String>,
-    /// Who can open the app (default: public)
+    /// Who can open the app (default: members)
     #[arg(long, value_enum)]
     access: Option<Access>,
     #[command(flatten)]
