@@ -13,6 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::framing::Framing;
 use super::peer::{Sent, acknowledged_bytes, acknowledgements, now};
 use super::socket::Socket;
+use crate::http::ClientEnd;
 use crate::ws::ReadEnd;
 
 /// A byte that is invalid everywhere in a request, so that the parser answers 400 and closes.
@@ -27,6 +28,7 @@ const STALL_CHECK_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Connection {
     stream: Socket,
     end: ReadEnd,
+    client_end: ClientEnd,
     framing: Framing,
     refused: bool,
     writing: Stall,
@@ -41,6 +43,7 @@ impl Connection {
         Self {
             stream,
             end: ReadEnd::default(),
+            client_end: ClientEnd::default(),
             framing: Framing::default(),
             refused: false,
             writing: Stall::default(),
@@ -51,6 +54,10 @@ impl Connection {
 
     pub(super) fn end(&self) -> ReadEnd {
         self.end.clone()
+    }
+
+    pub(super) fn client_end(&self) -> ClientEnd {
+        self.client_end.clone()
     }
 
     /// Fails if the client has vanished without closing the connection.
@@ -142,9 +149,12 @@ impl AsyncRead for Connection {
         if this.refused || this.end.is_set() {
             return Poll::Ready(Ok(()));
         }
-        let before = buffer.filled().len();
+        let (before, wants_some) = (buffer.filled().len(), buffer.remaining() > 0);
         ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
         let fresh = buffer.filled().get(before..).unwrap_or_default();
+        if fresh.is_empty() && wants_some {
+            this.client_end.set();
+        }
         if let Err(index) = this.framing.feed(fresh) {
             this.refused = true;
             buffer.set_filled(before + index);

@@ -57,6 +57,7 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
             .client_disconnect_timeout(LINGER)
             .on_connect_ext(|connection: &Connection, extensions: &mut Extensions| {
                 extensions.insert(connection.end());
+                extensions.insert(connection.client_end());
             })
             .graceful_shutdown_signal(move || {
                 let shutdown = shutdown.clone();

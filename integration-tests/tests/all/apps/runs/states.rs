@@ -100,7 +100,6 @@ async fn a_client_reads_four_streams_at_once() {
     assert_eq!(refused.refusal(), "429 rate_limited");
     assert_eq!(refused.header("retry-after"), Some("5"));
     drop(open.pop());
-    // The service notices that a client has left when it writes to it.
     until("a stream is free", async || app.open_states(&handle, &[]).await.status == 200).await;
     drop(open);
     let run = t.scalar("SELECT run_id FROM app_runs").await;

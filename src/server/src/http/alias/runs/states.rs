@@ -20,6 +20,7 @@ use super::super::error::{AliasError, AliasResult};
 use super::super::visitor::Visitor;
 use super::releases::with_binding;
 use super::{disclosure, read, segment};
+use crate::http::ClientEnd;
 use crate::http::error::ApiError;
 
 /// How often an idle stream shows that it is alive.
@@ -85,6 +86,7 @@ struct States {
     reader: Reader,
     /// Whether the reader has come to the end of the run's stream.
     is_over: bool,
+    client_end: ClientEnd,
     _permit: Permit,
 }
 
@@ -108,7 +110,9 @@ pub(super) async fn states(visitor: Visitor, request: HttpRequest) -> AliasResul
     };
     let permit = permit(&visitor)?;
     let reader = reader(&visitor, &run);
-    let states = States { visitor, handle, run: run.run, sent, reader, is_over: false, _permit: permit };
+    let client_end = ClientEnd::of(&request);
+    let states =
+        States { visitor, handle, run: run.run, sent, reader, is_over: false, client_end, _permit: permit };
     Ok(HttpResponse::Ok()
         .content_type("text/event-stream")
         .insert_header(("Cache-Control", "private, no-store, no-transform"))
@@ -209,6 +213,7 @@ impl States {
                 Ok(None)
             }
             () = closing.cancelled() => Ok(Some(Next::Reconnect)),
+            () = self.client_end.reached() => Ok(Some(Next::End)),
             () = clock.sleep(PING) => {
                 Ok(Some(if self.may_read().await? { Next::Ping } else { Next::End }))
             }
