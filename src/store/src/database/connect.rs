@@ -18,6 +18,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the server may take after that until it has let us in.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long bytes to the server may stay unacknowledged.
+const UNACKNOWLEDGED_LIMIT: Duration = Duration::from_secs(30);
+/// After how long a silent connection is probed, how often, and how many probes may stay without an answer.
+const PROBE_AFTER: Duration = Duration::from_secs(30);
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+const PROBES: u32 = 3;
+
 /// Opens connections to one database, on one runtime.
 #[derive(Clone)]
 pub(crate) struct Connector {
@@ -54,6 +61,7 @@ impl Connector {
         if config.get_application_name().is_none() {
             config.application_name("callboard");
         }
+        notice_a_lost_server(&mut config);
         Ok(Self { config, tls: MakeRustlsConnect::new(tls_config(verify)?), verify, runtime })
     }
 
@@ -119,6 +127,24 @@ impl Connector {
         let hosts = self.config.get_hosts().len().max(self.config.get_hostaddrs().len()).max(1);
         let each = self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
         each.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX)).saturating_add(ANSWER_TIMEOUT)
+    }
+}
+
+/// Ends connections to a host that has vanished without closing them, as one behind a firewall that forgets: the kernel's own limits are
+/// 15 minutes for a query that is sent, and two hours for one that waits for its answer. What the DSN says stays.
+fn notice_a_lost_server(config: &mut tokio_postgres::Config) {
+    let as_given = tokio_postgres::Config::new();
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(UNACKNOWLEDGED_LIMIT);
+    }
+    if config.get_keepalives_idle() == as_given.get_keepalives_idle() {
+        config.keepalives_idle(PROBE_AFTER);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(PROBE_EVERY);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(PROBES);
     }
 }
 
@@ -251,6 +277,27 @@ mod tls {
 mod tests {
     use super::*;
     use tokio_postgres::config::SslMode;
+
+    #[test]
+    fn a_lost_server_is_noticed_within_a_minute_unless_the_dsn_says_otherwise() {
+        let read = |dsn: &str| {
+            let mut config = tokio_postgres::Config::from_str(dsn).unwrap();
+            notice_a_lost_server(&mut config);
+            config
+        };
+        let config = read("host=db user=u");
+        assert_eq!(config.get_tcp_user_timeout(), Some(&UNACKNOWLEDGED_LIMIT));
+        assert_eq!(config.get_keepalives_interval(), Some(PROBE_EVERY));
+        assert!(config.get_keepalives());
+        let silence = config.get_keepalives_idle() + PROBE_EVERY * config.get_keepalives_retries().unwrap();
+        assert!(silence <= Duration::from_secs(60), "{silence:?}");
+        let given = "tcp_user_timeout=1000 keepalives=0 keepalives_idle=11 keepalives_interval=12 keepalives_retries=13";
+        let config = read(&format!("host=db user=u {given}"));
+        assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_secs(1000)));
+        assert_eq!(config.get_keepalives_idle(), Duration::from_secs(11));
+        assert_eq!(config.get_keepalives_interval(), Some(Duration::from_secs(12)));
+        assert_eq!((config.get_keepalives_retries(), config.get_keepalives()), (Some(13), false));
+    }
 
     #[test]
     fn sslmodes_of_libpq_are_understood() {
