@@ -33,7 +33,7 @@ use super::{App, body, events};
 use access::Access;
 pub(super) use access::check_published;
 pub(super) use attachments::Links;
-pub(super) use attachments::{Body as RequestBody, Pace, UploadPermit, UploadPermits};
+pub(super) use attachments::{Pace, UploadPermit, UploadPermits};
 pub(super) use limits::{Limit, Limits, StreamPlace};
 use turns::{Asked, Said};
 pub(super) use visitors::{erase, export};

@@ -25,9 +25,8 @@ use receive::{Form, receive};
 
 use super::find;
 use crate::http::App;
-use crate::http::chat::RequestBody;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{self, Asked, Caller};
+use crate::http::guard::{Asked, Caller};
 use crate::http::idempotency::{self, Once, Reply};
 use crate::http::query;
 
@@ -76,20 +75,14 @@ impl<S: Asked> FromRequest for Upload<S> {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let body = RequestBody::of(web::Payload::from_request(&request, &mut payload).await?);
-            let clock = Arc::clone(guard::app_of(&request)?.clock());
-            let upload = Self::extract(&request, body.clone()).await;
-            if upload.is_err() {
-                // A client reads the answer after it has sent the body.
-                body.drain(&*clock).await;
-            }
-            upload
+            let body = web::Payload::from_request(&request, &mut payload).await?;
+            Self::extract(&request, body).await
         })
     }
 }
 
 impl<S: Asked> Upload<S> {
-    async fn extract(request: &HttpRequest, body: RequestBody) -> Result<Self, actix_web::Error> {
+    async fn extract(request: &HttpRequest, body: web::Payload) -> Result<Self, actix_web::Error> {
         let caller = Caller::<S>::extract(request).await?;
         let name = request.match_info().get("app").unwrap_or_default();
         let app = match find(&caller, name).await {
@@ -134,7 +127,7 @@ impl<S: Asked> Upload<S> {
     async fn receive(
         request: &HttpRequest,
         (caller, app): (&Caller<S>, &StoredApp),
-        body: RequestBody,
+        body: web::Payload,
     ) -> ApiResult<(UploadFile, [u8; 32], BundlePermit)> {
         let all: &App = caller.app();
         let form = Form::of(request)?;

@@ -11,7 +11,7 @@ use actix_multipart::{Field, Multipart, MultipartError};
 use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::header;
-use actix_web::web::{Bytes, BytesMut};
+use actix_web::web::{Bytes, BytesMut, Payload};
 use futures_util::Stream;
 use kernel::Clock;
 use ring::digest;
@@ -20,7 +20,6 @@ use wire::{ErrorCode, FieldError};
 use super::folder::UploadFile;
 use super::pace::UploadPace;
 use crate::http::body;
-use crate::http::chat::RequestBody;
 use crate::http::error::{ApiError, ApiResult};
 
 /// The part with the archive.
@@ -97,7 +96,7 @@ pub(super) struct Received {
 pub(super) async fn receive(
     request: &HttpRequest,
     form: Form,
-    mut body: RequestBody,
+    mut body: Payload,
     (file, limit): (&UploadFile, u64),
     clock: &dyn Clock,
 ) -> ApiResult<Received> {
@@ -189,7 +188,7 @@ impl Archive {
 
 /// A body that ends with an error after so many bytes.
 struct Limited {
-    body: RequestBody,
+    body: Payload,
     left: u64,
     excess: Rc<Cell<bool>>,
 }

@@ -1,9 +1,5 @@
 //! The bytes of a file as they come, raw or as the part `file` of a form, at a minimum rate.
 
-use std::cell::RefCell;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use actix_multipart::{Field, Multipart, MultipartError};
@@ -27,9 +23,6 @@ const MAX_UPLOAD_TIME: Duration = Duration::from_secs(600);
 /// Bytes that the service must receive in each window of waiting for the client.
 const WINDOW: Duration = Duration::from_secs(10);
 const WINDOW_BYTES: usize = 32 << 10;
-/// How many bytes of a rejected upload are still read, and for how long.
-const MAX_DRAINED_BYTES: usize = 64 << 20;
-const MAX_DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// Rejects a compressed body.
 pub(super) fn check_encoding(request: &HttpRequest) -> ApiResult<()> {
@@ -39,36 +32,6 @@ pub(super) fn check_encoding(request: &HttpRequest) -> ApiResult<()> {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType).with_message(message));
     }
     Ok(())
-}
-
-/// A body that is still read after a refusal: a client whose connection is cut while it sends does not see the answer.
-#[derive(Clone)]
-pub(in crate::http) struct Body(Rc<RefCell<Payload>>);
-
-impl Body {
-    pub(in crate::http) fn of(payload: Payload) -> Self {
-        Self(Rc::new(RefCell::new(payload)))
-    }
-
-    /// Reads on for a while and drops what comes.
-    pub(in crate::http) async fn drain(mut self, clock: &dyn Clock) {
-        let reading = async {
-            let mut left = MAX_DRAINED_BYTES;
-            while let Some(Ok(bytes)) = self.next().await {
-                let Some(rest) = left.checked_sub(bytes.len()) else { return };
-                left = rest;
-            }
-        };
-        kernel::timeout(clock, MAX_DRAIN_TIME, reading).await;
-    }
-}
-
-impl Stream for Body {
-    type Item = Result<Bytes, PayloadError>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.borrow_mut().poll_next_unpin(context)
-    }
 }
 
 /// Whether the body is a form.
@@ -147,7 +110,7 @@ impl<E> Weigh for Result<Field, E> {
 }
 
 /// Writes a raw body to the upload.
-pub(super) async fn raw(mut body: Body, upload: &mut Upload, pace: &mut Pace<'_>) -> ApiResult<()> {
+pub(super) async fn raw(mut body: Payload, upload: &mut Upload, pace: &mut Pace<'_>) -> ApiResult<()> {
     while let Some(bytes) = pace.next(&mut body).await? {
         upload.write(&bytes.map_err(broken_off)?).await?;
     }
@@ -163,7 +126,7 @@ pub(super) struct FilePart {
 
 impl FilePart {
     /// Finds it.
-    pub(super) async fn find(request: &HttpRequest, body: Body, pace: &mut Pace<'_>) -> ApiResult<Self> {
+    pub(super) async fn find(request: &HttpRequest, body: Payload, pace: &mut Pace<'_>) -> ApiResult<Self> {
         if !is_form(request) {
             let message =
                 "Send the file as the part `file` of a form, with Content-Type multipart/form-data.";

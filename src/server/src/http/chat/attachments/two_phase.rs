@@ -11,7 +11,7 @@ use wire::chat::Attachment;
 
 use super::super::access::Access;
 use super::preview::signed;
-use super::receive::{Body, FilePart, Pace, check_encoding, declared, is_form, raw};
+use super::receive::{FilePart, Pace, check_encoding, declared, is_form, raw};
 use super::records::Links;
 use super::uploader::{self, network_of};
 use crate::http::App;
@@ -38,15 +38,10 @@ pub(in crate::http::chat) async fn send(
     id: Path<String>,
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    let body = Body::of(payload);
-    let stored = store(&app, &request, &id, body.clone()).await;
-    if stored.is_err() {
-        body.drain(&**app.clock()).await;
-    }
-    Ok(HttpResponse::Ok().json(stored?))
+    Ok(HttpResponse::Ok().json(store(&app, &request, &id, payload).await?))
 }
 
-async fn store(app: &App, request: &HttpRequest, id: &str, body: Body) -> ApiResult<Attachment> {
+async fn store(app: &App, request: &HttpRequest, id: &str, body: Payload) -> ApiResult<Attachment> {
     app.chat_limits().check_address(app.client_address(request))?;
     let id = signed(app, request, id, LinkUse::Upload)?;
     check_encoding(request)?;
@@ -65,7 +60,7 @@ async fn store(app: &App, request: &HttpRequest, id: &str, body: Body) -> ApiRes
 async fn receive(
     app: &App,
     request: &HttpRequest,
-    body: Body,
+    body: Payload,
     announced: u64,
     upload: &mut Upload,
 ) -> ApiResult<()> {

@@ -3,10 +3,9 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::receive::{Body, FilePart, Pace, check_encoding, declared};
+use super::receive::{FilePart, Pace, check_encoding, declared};
 use super::records::Links;
 use super::uploader;
-use crate::http::App;
 use crate::http::error::ApiResult;
 use crate::http::guard::Anyone;
 
@@ -19,24 +18,15 @@ pub(in crate::http::chat) async fn upload(
     request: HttpRequest,
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    let body = Body::of(payload);
-    let stored = store(&app, &request, body.clone()).await;
-    if stored.is_err() {
-        body.drain(&**app.clock()).await;
-    }
-    stored
-}
-
-async fn store(app: &App, request: &HttpRequest, body: Body) -> ApiResult<HttpResponse> {
-    check_encoding(request)?;
-    let uploader = uploader::judge(app, request).await?;
+    check_encoding(&request)?;
+    let uploader = uploader::judge(&app, &request).await?;
     app.chat().check_room(uploader.workspace)?;
-    let _permit = uploader::permit(app, &uploader.session, &uploader.network, uploader.workspace)?;
+    let _permit = uploader::permit(&app, &uploader.session, &uploader.network, uploader.workspace)?;
     let mut pace = Pace::new(&**app.clock());
-    let least = declared(request).map(|bytes| bytes.saturating_sub(AROUND).max(1));
-    let part = FilePart::find(request, body, &mut pace).await?;
+    let least = declared(&request).map(|bytes| bytes.saturating_sub(AROUND).max(1));
+    let part = FilePart::find(&request, payload, &mut pace).await?;
     let mut upload = app.uploads().begin(uploader, &part.name(), least).await?;
     part.receive(&mut upload, &mut pace).await?;
     let stored = upload.finish().await?;
-    Ok(HttpResponse::Ok().json(Links::of(app, request).attachment(&stored)))
+    Ok(HttpResponse::Ok().json(Links::of(&app, &request).attachment(&stored)))
 }
