@@ -205,6 +205,26 @@ impl Complaint {
             Some("chat.login_required") => {
                 "Only a browser can sign in to this chat: `callboard workflow show <workflow>` prints its address."
             }
+            Some("app_not_found") => "`callboard app list` lists apps.",
+            Some("deployment_not_found") => "`callboard app deployments <app>` lists deployments.",
+            Some("release_not_found") => "`callboard app releases <app>` lists releases.",
+            Some("binding_not_found") => "`callboard app bindings <app>` lists bindings.",
+            Some("collection_not_found") => "`callboard app collections <app>` lists collections.",
+            Some("alias_taken") => {
+                "Choose another alias: one is unique in the installation, and stays taken for 30 days after its app is deleted."
+            }
+            Some("collection_taken") => {
+                "Choose another name, or delete the collection with its records: `callboard app collections <app> delete <name>`."
+            }
+            Some("permission_ack_required") => {
+                "`callboard app permissions <app>` shows what the deployment may do; `callboard app acknowledge <app>` acknowledges it."
+            }
+            Some("permission_revision_stale") => {
+                "The permissions have changed meanwhile: `callboard app permissions <app>` shows them as they are now."
+            }
+            Some("deployment_stale") => {
+                "The files are no longer stored: deploy the bundle again with `callboard app deploy`."
+            }
             Some("workspace.slug_taken") => "The slug of a deleted workspace cannot be reused.",
             Some(code) if code.starts_with("auth.") && self.status == 3 => {
                 "Sign in with `callboard login`, or set a token with --service-token, SERVICE_SERVICE_TOKEN or the profile."

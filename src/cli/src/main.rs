@@ -269,3 +269,25 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::HELP_HEADING;
+
+    #[test]
+    fn only_options_of_every_client_command_are_listed_as_such() {
+        let mut commands = vec![Arguments::command()];
+        let mut seen = 0;
+        while let Some(command) = commands.pop() {
+            for argument in command.get_arguments().filter(|one| one.get_help_heading() == Some(HELP_HEADING))
+            {
+                let shared = ["profile", "api_url", "service_token", "output", "workspace"];
+                assert!(shared.contains(&argument.get_id().as_str()), "{}: {argument}", command.get_name());
+                seen += 1;
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+        assert!(seen > 100, "{seen}");
+    }
+}

@@ -17,21 +17,23 @@ use crate::sign_in;
 /// Where the service is that nobody named.
 const DEFAULT_API_URL: &str = "http://localhost:8000";
 
+/// Heading of these options in the help. Each option names it: a heading of the group would hold for what a command declares after it.
+pub(crate) const HELP_HEADING: &str = "Options of every client command";
+
 /// May stand before or behind the command; what stands behind wins.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Options of every client command")]
 pub(crate) struct ClientOptions {
     /// Profile: table of ~/.config/callboard/config.toml with address and token (default: `default`, if it exists).
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = HELP_HEADING, value_name = "NAME")]
     profile: Option<String>,
     /// Address of the service (default: SERVICE_API_URL, the profile's, or http://localhost:8000).
-    #[arg(long, value_name = "URL")]
+    #[arg(long, help_heading = HELP_HEADING, value_name = "URL")]
     api_url: Option<String>,
     /// Token to send (default: SERVICE_SERVICE_TOKEN or the profile's). Other users of the machine can see arguments.
-    #[arg(long, value_name = "TOKEN", value_parser = secret)]
+    #[arg(long, help_heading = HELP_HEADING, value_name = "TOKEN", value_parser = secret)]
     service_token: Option<Secret>,
     /// Output format: human (default) or json.
-    #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
+    #[arg(long, help_heading = HELP_HEADING, value_enum, value_name = "FORM", hide_possible_values = true)]
     pub(crate) output: Option<Output>,
 }
 
@@ -39,7 +41,7 @@ pub(crate) struct ClientOptions {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct InWorkspace {
     /// Slug of the workspace (default: the profile's `workspace`). Required only if you belong to several.
-    #[arg(long, value_name = "SLUG", help_heading = "Options of every client command")]
+    #[arg(long, value_name = "SLUG", help_heading = HELP_HEADING)]
     workspace: Option<String>,
 }
 

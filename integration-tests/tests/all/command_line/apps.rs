@@ -14,9 +14,8 @@ async fn an_app_is_created_listed_shown_changed_and_deleted() {
     let made = terminal.does(&["app", "create", "desk"]).await;
     let url = format!("url      http://desk.apps.localhost:{}\n", t.address().port());
     assert!(made.starts_with("app      desk\nname     desk\n") && made.contains(&url), "{made}");
-    let changed =
-        terminal.does(&["app", "update", "desk", "--name", "The desk", "--access", "members"]).await;
-    assert!(changed.contains("name     The desk\n") && changed.contains("access   members\n"), "{changed}");
+    let changed = terminal.does(&["app", "update", "desk", "--name", "The desk", "--access", "public"]).await;
+    assert!(changed.contains("name     The desk\n") && changed.contains("access   public\n"), "{changed}");
     let shown: Value =
         serde_json::from_str(&terminal.does(&["app", "show", "desk", "--output", "json"]).await).unwrap();
     assert_eq!((&shown["alias"], &shown["name"]), (&"desk".into(), &"The desk".into()));
@@ -35,7 +34,11 @@ async fn an_app_is_created_listed_shown_changed_and_deleted() {
     let deleted = terminal.run(&["app", "delete", "desk", "--yes"]).await;
     assert_eq!(deleted.status, Some(0), "{}", deleted.err);
     let taken = terminal.run(&["app", "create", "desk"]).await;
-    assert!(taken.status == Some(1) && taken.err.contains("(alias_taken)"), "{}", taken.err);
+    assert!(
+        taken.status == Some(1) && taken.err.contains("(alias_taken)\nChoose another alias"),
+        "{}",
+        taken.err
+    );
 }
 
 #[tokio::test]
@@ -136,7 +139,8 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
     std::fs::write(folder.path().join("a.wasm"), b"\0asm\x01\0\0\0").unwrap();
     let unasked = terminal.run(&["app", "deploy", "desk", path, "--publish"]).await;
     assert!(
-        unasked.status == Some(1) && unasked.err.contains("(permission_ack_required)"),
+        unasked.status == Some(1)
+            && unasked.err.contains("(permission_ack_required)\n`callboard app permissions <app>` shows"),
         "{}",
         unasked.err
     );

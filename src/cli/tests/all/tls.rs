@@ -80,9 +80,10 @@ fn an_authority_stays_the_same_for_later_certificates_of_its_domain() {
     assert_eq!(read("authority.pem"), authority);
     assert!(read("cert.pem") != cert && read("key.pem") != key);
     // It may not sign for another domain, so that needs another one.
-    let other = [("SERVICE_APPS_DOMAIN", "apps.example.org")];
+    let other = [("SERVICE_APPS_DOMAIN", "apps.example.org"), ("SERVICE_PORT", "9443")];
     let output = callboard(&folder, &["dev-tls"], &other).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains(" https://localhost:9443/healthz\n"), "{}", text(&output.stdout));
     assert_ne!(read("authority.pem"), authority);
 }
 

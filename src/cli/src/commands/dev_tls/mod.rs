@@ -51,7 +51,7 @@ pub(crate) fn run(asked: DevTls) -> Result<(), Failure> {
     }
     files::write_secret(&dir.join(KEY), &leaf.key)?;
     files::write(&dir.join(CERT), &leaf.certificate)?;
-    say(instructions(&dir, &names))
+    say(instructions(&dir, &names, config.http.port))
 }
 
 /// What the certificate is for.
@@ -89,7 +89,7 @@ fn refused(dir: &Path, error: &rcgen::Error) -> Failure {
     .into()
 }
 
-fn instructions(dir: &Path, names: &[String]) -> String {
+fn instructions(dir: &Path, names: &[String], port: u16) -> String {
     let file = |name: &str| dir.join(name).display().to_string();
     let (authority, cert, key) = (file(AUTHORITY), file(CERT), file(KEY));
     format!(
@@ -99,9 +99,9 @@ fn instructions(dir: &Path, names: &[String]) -> String {
          \x20 SERVICE_TLS_CERT={cert} SERVICE_TLS_KEY={key} callboard serve\n\
          \n\
          Clients must trust {authority}:\n\
-         \x20 curl       curl --cacert {authority} https://localhost:8000/healthz\n\
-         \x20 callboard  SSL_CERT_FILE={authority} callboard --api-url https://localhost:8000 whoami\n\
-         \x20 Chromium   certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n callboard-dev -i {authority}\n\
+         \x20 curl       curl --cacert {authority} https://localhost:{port}/healthz\n\
+         \x20 callboard  SSL_CERT_FILE={authority} callboard --api-url https://localhost:{port} whoami\n\
+         \x20 Chromium   mkdir -p ~/.pki/nssdb && certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n callboard-dev -i {authority}\n\
          \x20 Firefox    Settings, Privacy & Security, View Certificates, Authorities, Import\n\
          \x20 macOS      security add-trusted-cert -r trustRoot -k ~/Library/Keychains/login.keychain-db {authority}\n\
          \n\
