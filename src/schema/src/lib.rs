@@ -3,13 +3,18 @@
 //! The authors of these schemas are not trusted. References are local, patterns are of the linear kind, and
 //! checking a value ends after a number of steps.
 
+mod patterns;
 mod steps;
 mod walk;
 
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use std::sync::Arc;
+
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 use wire::FieldError;
 
+pub use patterns::MAX_PATTERN_BYTES;
+use patterns::{Pattern, Total};
 use steps::{Count, STEP, Step, counted, within};
 pub use walk::{Bounds, patterns};
 use walk::{check_references, check_targets};
@@ -29,7 +34,10 @@ const MAX_FIRST_STEPS: u32 = 20_000;
 
 /// A schema that is ready to check values.
 #[derive(Debug)]
-pub struct Schema(Validator);
+pub struct Schema {
+    validator: Validator,
+    pattern_bytes: usize,
+}
 
 impl Schema {
     /// Checks a value with a schema that was accepted before. Returns the problems, with pointers below `base`.
@@ -46,32 +54,42 @@ impl Schema {
     /// # Errors
     /// Why it is not a valid schema.
     pub fn read(schema: &Value) -> Result<Self, String> {
-        Self::build(schema, None)
+        Self::build(schema)
     }
 
-    /// Compiles a schema that stands alone: every reference is local, and its patterns take a bounded amount of memory.
+    /// Compiles a schema that stands alone: every reference is local, and the number of its patterns is bounded.
     ///
     /// # Errors
     /// Why it is not such a schema.
     pub fn read_within(schema: &Value, bounds: &Bounds) -> Result<Self, String> {
         bounds.check(schema)?;
-        Self::build(schema, Some(bounds.pattern_bytes))
+        Self::build(schema)
     }
 
-    fn build(schema: &Value, pattern_bytes: Option<usize>) -> Result<Self, String> {
+    fn build(schema: &Value) -> Result<Self, String> {
         if !schema.is_object() && !schema.is_boolean() {
             return Err("it must be an object".to_owned());
         }
         check_targets(schema)?;
         check_references(schema)?;
+        let total = Arc::new(Total::default());
+        patterns::check_names(schema, &total)?;
         // Patterns of the linear kind.
-        let patterns = match pattern_bytes {
-            Some(limit) => PatternOptions::regex().size_limit(limit),
-            None => PatternOptions::regex(),
-        };
-        let options = jsonschema::options().with_pattern_options(patterns);
+        let options = jsonschema::options().with_pattern_options(patterns::options(MAX_PATTERN_BYTES));
         let options = options.with_keyword(STEP, |_, value, _| Ok(Box::new(Step::read(value))));
-        options.build(&counted(schema)).map(Self).map_err(|error| error.to_string())
+        let counting = Arc::clone(&total);
+        let options = options.with_keyword("pattern", move |_, value, _| {
+            let pattern = Pattern::compile(value, &counting).map_err(ValidationError::custom)?;
+            Ok(Box::new(pattern))
+        });
+        let validator = options.build(&counted(schema)).map_err(|error| error.to_string())?;
+        Ok(Self { validator, pattern_bytes: total.bytes() })
+    }
+
+    /// About how many bytes its compiled patterns take.
+    #[must_use]
+    pub fn pattern_bytes(&self) -> usize {
+        self.pattern_bytes
     }
 
     /// Checks a value. Returns the problems, with pointers below `base`.
@@ -83,13 +101,17 @@ impl Schema {
             FieldError::new(pointer, "schema", error.masked().to_string())
         };
         let whole = |message: &str| vec![FieldError::new(base, "schema", message)];
-        match within(Count::Schemas, MAX_STEPS, || self.0.is_valid(value)) {
+        match within(Count::Schemas, MAX_STEPS, || self.validator.is_valid(value)) {
             Some(true) => return Vec::new(),
             Some(false) => {}
-            None => return whole("checking the value takes too long: the schema refers to itself too often"),
+            None => {
+                return whole(
+                    "checking the value takes too long: the schema refers to itself too often, or its patterns are too large",
+                );
+            }
         }
-        let all = || self.0.iter_errors(value).take(MAX_PROBLEMS).map(problem).collect();
-        let first = || self.0.validate(value).err().map(problem).into_iter().collect();
+        let all = || self.validator.iter_errors(value).take(MAX_PROBLEMS).map(problem).collect();
+        let first = || self.validator.validate(value).err().map(problem).into_iter().collect();
         within(Count::Problems, MAX_COLLECTING_STEPS, all)
             .or_else(|| within(Count::Problems, MAX_FIRST_STEPS, first))
             .unwrap_or_else(|| whole("does not match the schema"))
@@ -154,7 +176,7 @@ mod tests {
 
     #[test]
     fn problems_are_collected_only_while_they_are_few() {
-        let bounds = Bounds { patterns: 2, pattern_bytes: 1 << 16 };
+        let bounds = Bounds { patterns: 2 };
         let text = json!({"type": "string"});
         let names: Vec<String> = (0..1_500).map(|number| number.to_string()).collect();
         for (leaf, value) in [
@@ -242,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_schema_of_a_manifest_has_bounds() {
-        let bounds = Bounds { patterns: 2, pattern_bytes: 1 << 16 };
+        let bounds = Bounds { patterns: 2 };
         let read = |schema: Value| Schema::read_within(&schema, &bounds).map(drop);
         let pattern = json!({"pattern": "^[a-z]+$"});
         assert_eq!(
@@ -251,7 +273,7 @@ mod tests {
         );
         assert!(read(json!({"properties": {"a": pattern, "b": pattern, "c": pattern}})).is_err());
         assert!(read(json!({"patternProperties": {"a": true, "b": true, "c": true}})).is_err());
-        assert!(read(json!({"pattern": "\\w{900}"})).is_err());
+        assert!(read(json!({"pattern": "\\p{L}{900}"})).is_err());
         assert_eq!(read(json!({"$defs": {"a": true}, "$ref": "#/$defs/a"})), Ok(()));
         for reference in ["https://json-schema.org/draft/2020-12/schema", "other.json", "/a", ""] {
             assert!(read(json!({"properties": {"a": {"$ref": reference}}})).is_err(), "{reference}");
@@ -261,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_reference_leads_to_a_place_that_was_checked_as_a_schema() {
-        let bounds = Bounds { patterns: 2, pattern_bytes: 1 << 16 };
+        let bounds = Bounds { patterns: 2 };
         let read = |schema: Value| Schema::read_within(&schema, &bounds).map(drop);
         let hidden = json!({"allOf": [{"pattern": "a"}, {"pattern": "b"}, {"pattern": "c"}]});
         for (place, reference) in [

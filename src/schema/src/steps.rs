@@ -11,6 +11,9 @@ use crate::walk::{NAMED, REFERENCES, VALUES};
 /// The keyword that counts. Its value has the numbers of a [`Step`].
 pub(crate) const STEP: &str = "x-callboard-step";
 
+/// Most steps of matches while one value is checked.
+const MAX_MATCH_STEPS: u32 = 4 << 20;
+
 /// Steps of a reference; another schema is one step.
 const REFERENCE_STEPS: u32 = 10;
 
@@ -32,6 +35,8 @@ struct Budget {
 thread_local! {
     /// What remains for the current check on this thread.
     static BUDGET: Cell<Budget> = const { Cell::new(Budget { count: Count::Schemas, remaining: 0 }) };
+    /// What remains for matches of patterns.
+    static MATCHES: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The panic that ends a check with too many steps: the validator offers no other way to end it.
@@ -40,10 +45,19 @@ struct TooLong;
 /// The result of a check, unless it takes more steps.
 pub(crate) fn within<T>(count: Count, steps: u32, check: impl FnOnce() -> T) -> Option<T> {
     BUDGET.set(Budget { count, remaining: steps });
+    MATCHES.set(MAX_MATCH_STEPS);
     match catch_unwind(AssertUnwindSafe(check)) {
         Ok(checked) => Some(checked),
         Err(why) if why.is::<TooLong>() => None,
         Err(why) => resume_unwind(why),
+    }
+}
+
+/// Counts the match of a pattern.
+pub(crate) fn count_match(steps: u32) {
+    match MATCHES.get().checked_sub(steps) {
+        Some(remaining) => MATCHES.set(remaining),
+        None => resume_unwind(Box::new(TooLong)),
     }
 }
 

@@ -29,8 +29,6 @@ const MAX_LOOKUPS: usize = 100_000;
 pub struct Bounds {
     /// Number of patterns.
     pub patterns: usize,
-    /// Bytes of one compiled pattern.
-    pub pattern_bytes: usize,
 }
 
 impl Bounds {
@@ -137,7 +135,7 @@ fn target<'a>(root: &'a Value, reference: &'a str) -> Option<(Cow<'a, str>, &'a 
 }
 
 /// Visits every place in a schema at which a schema can be, with whether it is the root.
-fn each<'a>(schema: &'a Value, is_root: bool, visit: &mut impl FnMut(&'a Value, bool)) {
+pub(crate) fn each<'a>(schema: &'a Value, is_root: bool, visit: &mut impl FnMut(&'a Value, bool)) {
     visit(schema, is_root);
     match schema {
         Value::Array(items) => items.iter().for_each(|item| each(item, false, visit)),

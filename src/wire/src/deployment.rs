@@ -112,7 +112,7 @@ pub struct AppBinding {
     /// Who can run it.
     pub access_mode: BindingAccess,
     /// A JSON Schema of the input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub input_schema: Option<Value>,
     /// What pages receive of the output.
     #[serde(default)]
@@ -181,7 +181,7 @@ pub struct AppCollection {
     /// Who can do what.
     pub capabilities: CollectionCapabilities,
     /// A JSON Schema of a record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub schema: Option<Value>,
 }
 

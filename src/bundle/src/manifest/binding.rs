@@ -1,6 +1,6 @@
 //! A binding: a workflow that the app may run, and how.
 
-use schema::{Bounds, Schema};
+use schema::{Bounds, MAX_PATTERN_BYTES, Schema};
 use serde_json::{Map, Value};
 use wire::{AppBinding, BindingAccess, BindingLimits, OutputProjection};
 
@@ -9,7 +9,7 @@ use crate::code::Code;
 
 /// Most bytes of a schema.
 const SCHEMA_BYTES: usize = 64 * 1024;
-const BOUNDS: Bounds = Bounds { patterns: 32, pattern_bytes: 2 * 1024 * 1024 };
+const BOUNDS: Bounds = Bounds { patterns: 32 };
 /// Most patterns of all schemas together: compiling one takes up to some milliseconds.
 pub(super) const MAX_PATTERNS: usize = 256;
 /// Most fields of a run's output.
@@ -64,14 +64,15 @@ fn is_reference(name: &str) -> bool {
     is_id || !name.is_empty() && name.len() <= HANDLE_CHARS && name.bytes().all(plain)
 }
 
-/// A schema: valid, and not too large. It is kept as it is written.
+/// A schema: valid, and not too large. It is kept as it is written; `null` is none.
 pub(super) fn schema(
     members: &Map<String, Value>,
     pointer: &str,
     name: &str,
     reader: &mut Reader<'_>,
 ) -> Option<Value> {
-    let (value, pointer) = (members.get(name)?, below(pointer, name));
+    let value = members.get(name).filter(|value| !value.is_null())?;
+    let pointer = below(pointer, name);
     reader.map(value, &pointer)?;
     let bytes = value.to_string().len();
     if bytes > SCHEMA_BYTES {
@@ -85,8 +86,19 @@ pub(super) fn schema(
         reader.wrong(Code::SchemaInvalid, &pointer, detail);
         return None;
     }
-    if let Err(why) = Schema::read_within(value, &BOUNDS) {
-        reader.wrong(Code::SchemaInvalid, &pointer, format!("is not a valid JSON Schema: {why}."));
+    match Schema::read_within(value, &BOUNDS) {
+        Ok(schema) => reader.pattern_bytes = reader.pattern_bytes.saturating_add(schema.pattern_bytes()),
+        Err(why) => {
+            reader.wrong(Code::SchemaInvalid, &pointer, format!("is not a valid JSON Schema: {why}."));
+            return None;
+        }
+    }
+    if reader.pattern_bytes > MAX_PATTERN_BYTES {
+        let detail = format!(
+            "brings the compiled patterns of the manifest to more than {} MiB.",
+            MAX_PATTERN_BYTES >> 20
+        );
+        reader.wrong(Code::SchemaInvalid, &pointer, detail);
         return None;
     }
     Some(value.clone())

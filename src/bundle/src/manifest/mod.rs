@@ -7,6 +7,7 @@ mod reader;
 
 use std::collections::BTreeMap;
 
+use schema::{MAX_PATTERN_BYTES, Schema};
 use serde_json::Value;
 use wire::{AppBinding, AppCollection, MAX_BINDINGS, MAX_COLLECTIONS};
 
@@ -65,10 +66,23 @@ pub(crate) fn check_together(
     }
     let schemas = bindings.values().filter_map(|binding| binding.input_schema.as_ref());
     let schemas = schemas.chain(collections.values().filter_map(|collection| collection.schema.as_ref()));
-    let patterns: usize = schemas.map(schema::patterns).sum();
+    let (mut patterns, mut bytes) = (0_usize, 0_usize);
+    for schema in schemas {
+        patterns = patterns.saturating_add(schema::patterns(schema));
+        if patterns > MAX_PATTERNS {
+            break;
+        }
+        // Each was accepted alone.
+        bytes = bytes.saturating_add(Schema::read(schema).map_or(0, |schema| schema.pattern_bytes()));
+    }
     if patterns > MAX_PATTERNS {
-        let detail =
-            format!("The schemas have {patterns} patterns together; at most {MAX_PATTERNS} are allowed.");
+        let detail = format!("The schemas have more than {MAX_PATTERNS} patterns together.");
+        findings.line(Code::SchemaInvalid, MANIFEST, None, detail);
+    } else if bytes > MAX_PATTERN_BYTES {
+        let detail = format!(
+            "The compiled patterns of the schemas take more than {} MiB together.",
+            MAX_PATTERN_BYTES >> 20
+        );
         findings.line(Code::SchemaInvalid, MANIFEST, None, detail);
     }
 }

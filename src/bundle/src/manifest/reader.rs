@@ -17,11 +17,13 @@ pub(super) struct Reader<'a> {
     pub(super) findings: &'a mut Findings,
     /// Patterns of the schemas so far.
     pub(super) patterns: usize,
+    /// About how many bytes they take when they are compiled.
+    pub(super) pattern_bytes: usize,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(text: &'a str, deadline: &'a Deadline<'a>, findings: &'a mut Findings) -> Self {
-        Self { text, lines: None, deadline, findings, patterns: 0 }
+        Self { text, lines: None, deadline, findings, patterns: 0, pattern_bytes: 0 }
     }
 
     /// Notes what is wrong at a place.

@@ -5,6 +5,7 @@ mod alias_paths;
 mod assets;
 mod client;
 mod cookie;
+mod copies;
 mod data;
 mod error;
 mod headers;

@@ -1,6 +1,6 @@
 //! The app that a host serves, and its active release.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +14,14 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 use wire::{AppAccess, ErrorCode, FrozenBinding, FrozenCollection};
 
+use super::copies::{Copies, Copy};
 use crate::http::error::{ApiError, ApiResult};
 
 /// How old the copy of an app may be.
 const FRESH: Duration = Duration::from_secs(1);
-/// Most copies. Those that are too old are dropped first, then all.
-const MAX_COPIES: usize = 4_096;
+/// About how many bytes a release takes beside what it froze, and for each byte of that.
+const RELEASE: usize = 4_096;
+const BYTE_OF_JSON: usize = 8;
 
 /// An app with a release.
 #[derive(Debug, Clone)]
@@ -42,6 +44,8 @@ pub(in crate::http) struct ServedRelease {
     pub(in crate::http) spa: bool,
     pub(in crate::http) frame_ancestors: Vec<String>,
     pub(in crate::http) created_at: DateTime<Utc>,
+    /// About how much memory it takes.
+    pub(super) bytes: usize,
 }
 
 /// A workflow that pages can run.
@@ -64,13 +68,7 @@ pub(in crate::http) struct ServedCollection {
 pub(in crate::http) struct Aliases {
     store: Store,
     clock: Arc<dyn Clock>,
-    copies: Mutex<HashMap<String, Copy>>,
-}
-
-struct Copy {
-    /// Before the database was asked, in monotonic time.
-    read_at: Duration,
-    app: Option<Arc<ServedApp>>,
+    copies: Mutex<Copies>,
 }
 
 impl Aliases {
@@ -107,21 +105,18 @@ impl Aliases {
             None => None,
         };
         let mut copies = self.copies.lock();
-        if app.is_none() && !copies.contains_key(alias) {
-            // Hosts of nothing would take the place of those of apps.
-            return Ok(None);
-        }
-        if copies.len() >= MAX_COPIES && !copies.contains_key(alias) {
-            copies.retain(|_, copy| read_at.saturating_sub(copy.read_at) < FRESH);
-            if copies.len() >= MAX_COPIES {
-                copies.clear();
-            }
-        }
-        let newer = copies.get(alias).is_some_and(|copy| copy.read_at > read_at);
-        if !newer {
-            copies.insert(alias.to_owned(), Copy { read_at, app: app.clone() });
+        // Hosts of nothing would take the place of those of apps.
+        if app.is_some() || copies.get(alias).is_some() {
+            copies.insert(alias, Copy { read_at, app: app.clone() });
         }
         Ok(app)
+    }
+
+    /// The app has another release or another access now, so that the next request asks the database. A read that began before cannot
+    /// bring the old copy back.
+    pub(in crate::http) fn forget(&self, alias: &str) {
+        let read_at = self.clock.monotonic();
+        self.copies.lock().insert(alias, Copy { read_at, app: None });
     }
 
     async fn serve(&self, app: StoredApp, known: Option<Arc<ServedApp>>) -> ApiResult<Option<ServedApp>> {
@@ -160,11 +155,18 @@ fn read(stored: &StoredRelease) -> Result<ServedRelease, String> {
         let (id, schema) = (id(&frozen.id)?, schema(&frozen.schema)?);
         Ok((name, ServedCollection { frozen, id, schema }))
     });
+    let bindings = bindings.collect::<Result<BTreeMap<_, _>, String>>()?;
+    let collections = collections.collect::<Result<BTreeMap<_, _>, String>>()?;
+    let schemas = bindings.values().filter_map(|binding| binding.schema.as_ref());
+    let schemas = schemas.chain(collections.values().filter_map(|collection| collection.schema.as_ref()));
+    let patterns: usize = schemas.map(Schema::pattern_bytes).sum();
+    let json = stored.bindings.len().saturating_add(stored.collections.len());
     Ok(ServedRelease {
         id: stored.id,
         deployment: stored.deployment_id,
-        bindings: bindings.collect::<Result<_, String>>()?,
-        collections: collections.collect::<Result<_, String>>()?,
+        bytes: RELEASE.saturating_add(json.saturating_mul(BYTE_OF_JSON)).saturating_add(patterns),
+        bindings,
+        collections,
         spa: stored.spa,
         frame_ancestors: parsed(&stored.frame_ancestors)?,
         created_at: stored.created_at,
