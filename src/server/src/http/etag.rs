@@ -11,7 +11,8 @@ pub(super) fn is_known(request: &HttpRequest, tag: &str) -> bool {
     })
 }
 
-/// The tags of a list, each as it is written. A comma in quotes is part of its tag; what is not a tag ends the list.
+/// The tags of a list, each as it is written. A comma in quotes is part of its tag; what is not a tag, also a tag with something behind it,
+/// ends the list.
 pub(super) fn tags(list: &str) -> impl Iterator<Item = &str> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -19,9 +20,8 @@ pub(super) fn tags(list: &str) -> impl Iterator<Item = &str> {
         let quoted = rest.strip_prefix("W/").unwrap_or(rest).strip_prefix('"')?;
         let (_, after) = quoted.split_once('"')?;
         let (tag, after) = rest.split_at(rest.len() - after.len());
-        let ends = after.trim_start_matches([' ', '\t']);
-        rest = if ends.is_empty() || ends.starts_with(',') { ends } else { "" };
-        Some(tag)
+        rest = after.trim_start_matches([' ', '\t']);
+        (rest.is_empty() || rest.starts_with(',')).then_some(tag)
     })
 }
 
@@ -37,7 +37,10 @@ mod tests {
             ("\"a, *, b\"", &["\"a, *, b\""]),
             ("W/W/\"a\"", &[]),
             ("a, \"b\"", &[]),
-            ("\"a\" x, \"b\"", &["\"a\""]),
+            ("\"a\" x, \"b\"", &[]),
+            ("\"a\"x", &[]),
+            ("\"a\";q=1", &[]),
+            ("\"a\"\"b\"", &[]),
             ("\"a", &[]),
             ("*", &[]),
             ("", &[]),

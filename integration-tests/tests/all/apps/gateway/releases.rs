@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use integration_tests::{TestService, until};
+use integration_tests::{AnswerExt, TestService, until};
+use serde_json::json;
 
 use super::{NOT_FOUND, ask, deploy, get, public_app, publish, release};
 
@@ -44,6 +45,44 @@ async fn a_new_release_is_served_at_once_and_files_of_the_last_one_for_an_hour()
     assert_eq!(answer.status, 404);
     assert!(answer.text().contains(NOT_FOUND));
     assert_eq!(get(&t, "desk", "/app.1.js", &[]).await.text(), "one");
+}
+
+#[tokio::test]
+async fn the_instance_that_changes_an_app_serves_it_as_it_is_then() {
+    let t = TestService::builder().manual_clock().alone().start().await;
+    let app = t.app("desk").file("app.js", "one").publish().await;
+    let script = async || get(&t, "desk", "/app.js", &[]).await;
+    // The clock stands, so no copy becomes too old.
+    assert_eq!(script().await.text(), "one");
+    let second = app.deploy(&t, t.app("desk").file("app.js", "two").bundle()).await;
+    let second = app.publish(&t, &second).await;
+    assert_eq!((script().await.text().as_str(), &second["number"]), ("two", &json!(2)));
+    let first = t.as_publisher("GET", &app.path("/releases"), "").await.value()["data"][1]["id"].clone();
+    let rollback = json!({"release": first}).to_string();
+    assert_eq!(t.as_publisher("POST", &app.path("/rollback"), rollback).await.status, 201);
+    assert_eq!(script().await.text(), "one");
+    let closed = json!({"access": "members"}).to_string();
+    assert_eq!(t.as_publisher("PATCH", &app.path(""), closed).await.status, 200);
+    assert_eq!(script().await.refusal(), "401 login_required");
+    assert_eq!(t.as_publisher("DELETE", &app.path(""), "").await.status, 204);
+    let gone = script().await;
+    assert!(gone.status == 404 && gone.text().contains(NOT_FOUND), "{}", gone.text());
+}
+
+#[tokio::test]
+async fn a_query_that_cannot_be_decoded_is_refused_on_every_path() {
+    let t = TestService::start().await;
+    t.app("desk").file("app.js", "one").publish().await;
+    for path in ["/", "/app.js", "/__service/config", "/__service/data/notes", "/__service/auth/login"] {
+        for query in ["%zz", "a=%ff", "a=%", "%c3=1"] {
+            let refused = get(&t, "desk", &format!("{path}?{query}"), &[]).await;
+            assert_eq!(refused.refusal(), "400 bad_request", "{path} {query}");
+        }
+    }
+    assert_eq!(get(&t, "desk", "/app.js?a=%C3%A4+b&%", &[]).await.refusal(), "400 bad_request");
+    assert_eq!(get(&t, "desk", "/app.js?a=%C3%A4+b", &[]).await.text(), "one");
+    let unknown = get(&t, "none", "/?%zz", &[]).await;
+    assert_eq!((unknown.status, unknown.text()), (404, get(&t, "none", "/", &[]).await.text()));
 }
 
 #[tokio::test]

@@ -26,6 +26,15 @@ pub(super) fn segment<'a>(request: &'a HttpRequest, name: &str) -> AliasResult<&
     }
 }
 
+/// The query can be decoded, whether the path reads it or not.
+///
+/// # Errors
+/// `bad_request`.
+pub(super) fn check_query(request: &HttpRequest) -> AliasResult<()> {
+    let query = request.uri().query().unwrap_or_default();
+    decoded(query, |_| false).map(drop).ok_or_else(|| ErrorCode::AppBadRequest.into())
+}
+
 /// `None` if the percent signs are not those of UTF-8, or one stands for a byte that is refused.
 fn decoded(raw: &str, is_refused: impl Fn(u8) -> bool) -> Option<String> {
     if !raw.contains('%') {

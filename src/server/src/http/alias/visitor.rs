@@ -16,6 +16,7 @@ use wire::{AppAccess, ErrorCode};
 
 use super::alias_paths;
 use super::error::{AliasError, AliasResult};
+use super::path;
 use super::served::ServedApp;
 use super::session::{self, Member};
 use crate::http::{App, guard};
@@ -88,7 +89,9 @@ pub(super) async fn served(app: &App, request: &HttpRequest, now: bool) -> Alias
     let alias = alias(app, request).ok_or(AliasError::NoApp)?;
     let aliases = app.aliases();
     let found = if now { aliases.fresh(&alias).await? } else { aliases.recent(&alias).await? };
-    found.ok_or(AliasError::NoApp)
+    let found = found.ok_or(AliasError::NoApp)?;
+    path::check_query(request)?;
+    Ok(found)
 }
 
 /// The one label below the domain of apps.
@@ -129,19 +132,31 @@ fn check_origin(request: &HttpRequest, origin: &str) -> AliasResult<()> {
 /// Whether a request says that a page of this origin sends it.
 fn is_from(headers: &HeaderMap, origin: &str) -> bool {
     let mut named = headers.get_all(ORIGIN);
+    let is_same_site = says(headers, "sec-fetch-site", "same-origin");
     match (named.next(), named.next()) {
-        (Some(named), None) => named.as_bytes() == origin.as_bytes(),
-        (None, _) => says(headers, "sec-fetch-site", "same-origin"),
+        // A browser that sends both never lets them differ.
+        (Some(named), None) if named.as_bytes() == origin.as_bytes() => {
+            is_same_site || !headers.contains_key("sec-fetch-site")
+        }
+        (None, _) => is_same_site,
         _ => false,
     }
 }
 
 /// Whether another site reads, other than by a link that a user follows.
 pub(super) fn is_foreign_read(request: &HttpRequest) -> bool {
+    names(request.headers(), "sec-fetch-site", "cross-site") && !navigates(request.headers())
+}
+
+/// Whether a page sends the request without leaving: a script, a picture or a frame of any origin.
+pub(super) fn is_within_page(request: &HttpRequest) -> bool {
     let headers = request.headers();
-    let navigates =
-        says(headers, "sec-fetch-mode", "navigate") && says(headers, "sec-fetch-dest", "document");
-    names(headers, "sec-fetch-site", "cross-site") && !navigates
+    ["sec-fetch-mode", "sec-fetch-dest"].iter().any(|name| headers.contains_key(*name)) && !navigates(headers)
+}
+
+/// Whether a user follows a link.
+fn navigates(headers: &HeaderMap) -> bool {
+    says(headers, "sec-fetch-mode", "navigate") && says(headers, "sec-fetch-dest", "document")
 }
 
 /// Whether a header has this value, perhaps beside others: for what is refused.

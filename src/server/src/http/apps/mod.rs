@@ -116,7 +116,7 @@ async fn update(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
         check_publishes(caller, app.workspace_id).await?;
     }
     let wanted = wanted?;
-    change
+    let made = change
         .make(async |changes| {
             let changed = apps::update(changes, caller.requester(), app.id, wanted).await?;
             let active = match changed.active_release {
@@ -126,7 +126,9 @@ async fn update(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
             let active = active.map(|release| release.listed());
             Reply::ok(&record(changed, active.as_ref(), (caller.app(), change.request())))
         })
-        .await
+        .await;
+    caller.app().aliases().forget(&app.alias);
+    made
 }
 
 /// 204.
@@ -134,12 +136,14 @@ async fn delete(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
     let caller = &change.caller;
     let app = find(caller, &name).await?;
     change.wants_no_more()?;
-    change
+    let made = change
         .make(async |changes| {
             apps::delete(changes, caller.requester(), &app).await?;
             Ok(Reply::nothing())
         })
-        .await
+        .await;
+    caller.app().aliases().forget(&app.alias);
+    made
 }
 
 /// The app with this id or alias, in a workspace that the caller may be in.

@@ -112,7 +112,10 @@ pub(super) async fn publish(
             Err(error) if error.code() == ErrorCode::PermissionRevisionStale && attempt < ATTEMPTS => {
                 attempt += 1;
             }
-            answer => return answer,
+            answer => {
+                caller.app().aliases().forget(&app.alias);
+                return answer;
+            }
         }
     }
 }
@@ -125,13 +128,15 @@ pub(super) async fn roll_back(change: Change<AppsPublish>, name: Path<String>) -
     let source = change.wanted(|body| text(body, "release"))?;
     let source = Uuid::parse_str(&source).map_err(|_| ApiError::new(ErrorCode::ReleaseNotFound))?;
     let id = caller.app().new_id()?;
-    change
+    let made = change
         .make(async |changes| {
             let made =
                 apps::roll_back(changes, caller.requester(), &app, (source, id), caller.name()).await?;
             Reply::made(true, &records::release(&made, true)?)
         })
-        .await
+        .await;
+    caller.app().aliases().forget(&app.alias);
+    made
 }
 
 /// The newest first.

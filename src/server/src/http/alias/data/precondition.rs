@@ -88,7 +88,21 @@ mod tests {
         for good in [&["\"v7\""][..], &["*"], &["\"v6\", \"v7\""], &["\"x\"", "\"v7\""]] {
             assert_eq!(code(good, None, 7), None, "{good:?}");
         }
-        for stale in ["\"v6\"", "W/\"v7\"", "v7", "7", "\"7\"", "\"v07\"", "\"v+7\"", "", "\"v7", "\"V7\""] {
+        for stale in [
+            "\"v6\"",
+            "W/\"v7\"",
+            "v7",
+            "7",
+            "\"7\"",
+            "\"v07\"",
+            "\"v+7\"",
+            "",
+            "\"v7",
+            "\"V7\"",
+            "\"v7\"x",
+            "\"v7\";q=1",
+            "\"v7\"\"v8\"",
+        ] {
             assert_eq!(code(&[stale], None, 7), Some("version_conflict"), "{stale}");
         }
         assert_eq!(code(&[], Some(7), 7), None);
