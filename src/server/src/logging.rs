@@ -37,6 +37,10 @@ fn directives(filter: &str) -> String {
         // Whatever a stranger sends would be an error of ours; `http1` says it in a line of its own.
         directives.push("actix_http::h1::dispatcher=off");
     }
+    if !named("html5ever") {
+        // It would tell of each tag of a bundle that stands where it may not: a line of forty bytes for one of three.
+        directives.push("html5ever=off");
+    }
     if level == Some(LevelFilter::INFO) && !named("actix") {
         directives.push("actix_server=warn");
     }
@@ -53,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_level_for_everything_leaves_out_what_is_noise_or_nobodys_business() {
-        let quiet = |rest: &str| format!("actix_http::h1::dispatcher=off,{rest}");
+        let quiet = |rest: &str| format!("actix_http::h1::dispatcher=off,html5ever=off,{rest}");
         assert_eq!(directives("info"), quiet("actix_server=warn,info"));
         assert_eq!(directives("INFO,store=debug"), quiet("actix_server=warn,INFO,store=debug"));
         assert_eq!(directives("debug"), quiet("tokio_postgres=info,debug"));
@@ -61,7 +65,9 @@ mod tests {
         for filter in ["warn", "store=info", "info,actix_server=info", "debug,tokio_postgres=debug", "off"] {
             assert_eq!(directives(filter), quiet(filter));
         }
-        for filter in ["info,actix_http=debug,actix_server=info", "off,actix_http=trace"] {
+        for filter in
+            ["info,actix_http=debug,actix_server=info,html5ever=warn", "off,actix_http=trace,html5ever=off"]
+        {
             assert_eq!(directives(filter), filter);
         }
     }

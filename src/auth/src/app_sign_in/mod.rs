@@ -17,8 +17,10 @@ use chrono::TimeDelta;
 
 /// How long a user may take on the central host.
 pub const SIGN_IN_LIFE: TimeDelta = TimeDelta::minutes(10);
-/// How many sign-ins a client may have under way that long.
-pub const SIGN_INS_PER_CLIENT: i64 = 100;
+/// How many sign-ins to an app a client may have under way that long.
+pub const SIGN_INS_OF_CLIENT_AND_APP: i64 = 100;
+/// The same to all apps together.
+pub const SIGN_INS_OF_CLIENT: i64 = 1_000;
 /// How long a code is good.
 pub const CODE_LIFE: TimeDelta = TimeDelta::seconds(60);
 /// How many codes a user may receive within [`SIGN_IN_LIFE`].

@@ -232,6 +232,8 @@ async fn a_client_begins_and_a_user_receives_so_many() {
     let answer = browser.send("GET", &url, &[], "").await;
     assert_eq!((answer.refusal().as_str(), answer.header("retry-after")), ("429 rate_limited", Some("600")));
     assert_eq!(browser.open(&url).await.status, 429);
+    // Another app has its own number.
+    browser.begin(OTHER).await;
     for _ in 1..100 {
         assert_eq!(browser.open(&authorize).await.status, 303);
     }
@@ -239,4 +241,24 @@ async fn a_client_begins_and_a_user_receives_so_many() {
     assert_eq!((page.status, page.header("retry-after")), (429, Some("600")));
     t.advance(Duration::from_secs(600));
     assert_eq!(browser.open(&browser.begin(NOTES).await).await.status, 303);
+}
+
+#[tokio::test]
+async fn a_page_begins_no_sign_in_without_leaving() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    let url = format!("{NOTES}/__service/auth/login");
+    for (site, mode, dest) in [
+        ("same-origin", "cors", "empty"),
+        ("same-site", "no-cors", "image"),
+        ("same-site", "no-cors", "script"),
+        ("same-origin", "navigate", "iframe"),
+        ("cross-site", "no-cors", "empty"),
+    ] {
+        let headers = [("sec-fetch-site", site), ("sec-fetch-mode", mode), ("sec-fetch-dest", dest)];
+        let refused = browser.send("GET", &url, &headers, "").await;
+        assert_eq!(refused.refusal(), "403 origin_mismatch", "{site} {mode} {dest}");
+        assert_eq!(refused.header("set-cookie"), None);
+    }
+    assert_eq!(t.scalar("SELECT count(*) FROM app_sign_ins").await, "0");
 }

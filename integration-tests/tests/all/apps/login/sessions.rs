@@ -124,6 +124,9 @@ async fn signing_out_ends_the_session_of_this_app_and_clears_the_browser() {
     assert!(browser.is_in(OTHER).await, "another app has a session of its own");
     let again = log_out(&browser, &[("sec-fetch-site", "same-origin")]).await;
     assert_eq!(again.status, 204, "twice is once");
+    // An app does not sign its visitors out of its siblings.
+    let stranger = log_out(&browser, &[("origin", NOTES)]).await;
+    assert_eq!((stranger.status, stranger.header("clear-site-data")), (204, None));
     assert_eq!(count(&t, "revoked_reason = 'signed_out'").await, "1");
     assert_eq!(
         browser.open(&format!("{CENTRAL}/api/auth/me")).await.status,

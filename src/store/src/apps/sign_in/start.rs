@@ -1,6 +1,6 @@
 //! Sign-ins on their way to the central host and back.
 
-use auth::app_sign_in::{SIGN_IN_LIFE, SIGN_INS_PER_CLIENT};
+use auth::app_sign_in::{SIGN_IN_LIFE, SIGN_INS_OF_CLIENT, SIGN_INS_OF_CLIENT_AND_APP};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bytea, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
@@ -51,7 +51,8 @@ impl Changes {
         let stored = diesel::sql_query(
             "INSERT INTO app_sign_ins (state_digest, app_id, binding_digest, sealed, return_to, address, created_at, expires_at)
              SELECT $1, $2, $3, $4, $5, $6, $7, $8
-             WHERE (SELECT count(*) FROM app_sign_ins WHERE address = $6 AND created_at > $9) < $10",
+             WHERE (SELECT count(*) < $10 AND count(*) FILTER (WHERE app_id = $2) < $11
+                    FROM app_sign_ins WHERE address = $6 AND created_at > $9)",
         )
         .bind::<Bytea, _>(new.state_digest)
         .bind::<SqlUuid, _>(new.app)
@@ -62,7 +63,8 @@ impl Changes {
         .bind::<Timestamptz, _>(now)
         .bind::<Timestamptz, _>(now + SIGN_IN_LIFE)
         .bind::<Timestamptz, _>(now - SIGN_IN_LIFE)
-        .bind::<BigInt, _>(SIGN_INS_PER_CLIENT)
+        .bind::<BigInt, _>(SIGN_INS_OF_CLIENT)
+        .bind::<BigInt, _>(SIGN_INS_OF_CLIENT_AND_APP)
         .execute(&mut *self.connection)
         .await?;
         Ok(stored > 0)

@@ -10,7 +10,8 @@ use crate::http::alias::session;
 use crate::http::alias::visitor::Visitor;
 use crate::http::body;
 
-/// What the browser forgets besides. Browsers forget the cookies of sibling apps, too.
+/// What a browser with a session forgets besides. Browsers forget the cookies of sibling apps, too, so an app cannot ask it of visitors who
+/// are not signed in to it.
 const FORGOTTEN: (&str, &str) = ("Clear-Site-Data", r#""cookies", "storage""#);
 
 /// Ends the session, if the browser has one. The cookie is worth nothing afterwards, wherever a copy is.
@@ -18,11 +19,12 @@ pub(super) async fn log_out(visitor: Visitor, request: HttpRequest) -> AliasResu
     if request.headers().contains_key(CONTENT_TYPE) && !body::is_json(&request) {
         return Err(ErrorCode::AppUnsupportedMediaType.into());
     }
-    if let Some(digest) = session::digest(&request) {
+    let digest = session::digest(&request);
+    if let Some(digest) = &digest {
         let app = visitor.served.id;
         visitor
             .store()
-            .change(async |changes| changes.end_app_session(app, &digest, "signed_out").await)
+            .change(async |changes| changes.end_app_session(app, digest, "signed_out").await)
             .await?;
     }
     let mut answer = HttpResponse::NoContent();
@@ -30,5 +32,8 @@ pub(super) async fn log_out(visitor: Visitor, request: HttpRequest) -> AliasResu
     for cookie in binding::no_cookies(&request) {
         answer.cookie(cookie);
     }
-    Ok(answer.insert_header(FORGOTTEN).finish())
+    if digest.is_some() {
+        answer.insert_header(FORGOTTEN);
+    }
+    Ok(answer.finish())
 }

@@ -9,7 +9,7 @@ use wire::ErrorCode;
 
 use super::{binding, failure};
 use crate::http::alias::error::{AliasError, AliasResult};
-use crate::http::alias::visitor::{Visitor, is_foreign_read};
+use crate::http::alias::visitor::{Visitor, is_within_page};
 use crate::http::error::ApiError;
 use crate::http::query::Params;
 
@@ -21,8 +21,8 @@ pub(super) async fn start(visitor: Visitor, request: HttpRequest) -> AliasResult
 }
 
 async fn leave(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResponse> {
-    // Pages of other sites could use up the sign-ins of a network.
-    if is_foreign_read(request) {
+    // A page could use up the sign-ins of its visitor's network.
+    if is_within_page(request) {
         return Err(ErrorCode::AppOriginMismatch.into());
     }
     let base = super::central_base(visitor, request)?;
