@@ -30,8 +30,12 @@ pub(super) fn read(tail: &[u8], length: u64) -> Result<Directory, (Code, &'stati
     let malformed = |detail| Err((Code::ZipMalformed, detail));
     let (before, last) = tail.split_at(tail.len().saturating_sub(END_BYTES));
     let Some(record) = last.strip_prefix(&END).filter(|_| last.len() == END_BYTES) else {
-        return match tail.windows(END.len()).rposition(|window| window == END) {
-            Some(at) => malformed(after(tail.get(at..).unwrap_or_default())),
+        let whole = tail.windows(END_BYTES).rposition(|window| window.starts_with(&END));
+        return match whole.and_then(|at| tail.get(at..)?.split_at_checked(END_BYTES)) {
+            Some((record, rest)) => malformed(after(record, rest)),
+            None if tail.windows(END.len()).any(|window| window == END) => {
+                Err((Code::NotAZip, "The end record is cut off."))
+            }
             None => Err((Code::NotAZip, "The end record of a ZIP archive was not found.")),
         };
     };
@@ -53,14 +57,14 @@ pub(super) fn read(tail: &[u8], length: u64) -> Result<Directory, (Code, &'stati
         return malformed("The end record gives two numbers of entries.");
     }
     let (bytes, offset) = (u64::from(bytes), u64::from(offset));
-    if bytes > DIRECTORY_BYTES {
-        return Err((Code::DirectoryTooLarge, "The directory has more than 8 MiB."));
-    }
     // A directory of u32 bytes and offset cannot overflow.
     if u64::try_from(END_BYTES).ok().and_then(|end| length.checked_sub(end)) != Some(offset + bytes) {
         return malformed(
             "The directory is not where the end record says, or there is data before the archive.",
         );
+    }
+    if bytes > DIRECTORY_BYTES {
+        return Err((Code::DirectoryTooLarge, "The directory has more than 8 MiB."));
     }
     if has_other_marks(before, last) || ends_elsewhere(before, tail.len()) {
         return malformed("The archive contains a second end record or a ZIP64 record.");
@@ -68,13 +72,10 @@ pub(super) fn read(tail: &[u8], length: u64) -> Result<Directory, (Code, &'stati
     Ok(Directory { entries, offset, bytes })
 }
 
-/// What is wrong with an archive that has this after its directory: an end record that is not the last 22 bytes.
-fn after(end: &[u8]) -> &'static str {
+/// What is wrong with an archive whose end record is not its last 22 bytes.
+fn after(record: &[u8], rest: &[u8]) -> &'static str {
     /// Hexadecimal digits of a commit.
     const COMMIT_CHARS: usize = 40;
-    let Some((record, rest)) = end.split_at_checked(END_BYTES) else {
-        return "The end record is cut off.";
-    };
     if comment_bytes(record) == Some(rest.len()) {
         return if rest.len() == COMMIT_CHARS && rest.iter().all(u8::is_ascii_hexdigit) {
             "The archive has a comment, as `git archive` writes it for a commit: give it the tree, as in `HEAD^{tree}`."

@@ -50,6 +50,13 @@ fn no_zip() -> Vec<Row> {
     let mut rows: Vec<Row> =
         texts.iter().map(|(what, text)| row(*what, Code::NotAZip, text.to_vec())).collect();
     rows.push(row("tar", Code::NotAZip, tar));
+    for (what, cut) in [
+        ("an end record without its last byte", 1),
+        ("an end record without its last 18 bytes", 18),
+        ("an end record of one byte", 21),
+    ] {
+        rows.push(row(what, Code::NotAZip, whole[..whole.len() - cut].to_vec()));
+    }
     rows.push(row("cut before the end record", Code::NotAZip, whole[..whole.len() - 22].to_vec()));
     rows.push(row("cut in the middle", Code::NotAZip, whole[..whole.len() / 2].to_vec()));
     rows
@@ -65,7 +72,6 @@ fn ends() -> Vec<Row> {
         second(|item| item.central(|header| header.extra = value))
     };
     let bytes = [
-        ("an end record cut by a byte", whole[..whole.len() - 1].to_vec()),
         ("a comment", end(End { comment: b"hi".to_vec(), ..End::default() })),
         (
             "a comment with an end record",
@@ -76,6 +82,7 @@ fn ends() -> Vec<Row> {
             "a comment of another length",
             end(End { comment: vec![b' '; 9], comment_length: Some(4), ..End::default() }),
         ),
+        ("the mark of an end record after the archive", app(|zip| zip.suffix = b"PK\x05\x06".to_vec())),
         ("data after the archive", app(|zip| zip.suffix = b"\n".to_vec())),
         ("a page after the archive", app(|zip| zip.suffix = b"<script>alert(1)</script>".to_vec())),
         ("zeros after the archive", app(|zip| zip.suffix = vec![0; 512])),
