@@ -208,3 +208,8 @@ async function begin() {
 }
 
 begin();
+
+// A page that the browser has kept may show what a member saw before they signed out.
+addEventListener('pageshow', (event) => {
+  if (event.persisted) location.reload();
+});

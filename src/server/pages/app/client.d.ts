@@ -55,13 +55,13 @@ export declare class ServiceError extends Error {
 }
 
 export declare function config(): Promise<Config>;
-export declare function start(binding: string, input: object, options?: { key?: string; signal?: AbortSignal }): Promise<Run>;
+export declare function start(binding: string, input?: object, options?: { key?: string; signal?: AbortSignal }): Promise<Run>;
 export declare function run(handle: string, options?: { signal?: AbortSignal }): Promise<Run>;
 export declare function states(handle: string, options?: { signal?: AbortSignal }): AsyncIterable<State>;
 /** Starts a run, waits for its end and returns its output; undefined if visitors cannot read it. */
 export declare function call<Output = Record<string, unknown>>(
   binding: string,
-  input: object,
+  input?: object,
   options?: { key?: string; signal?: AbortSignal; onState?: (state: State) => void },
 ): Promise<Output | undefined>;
 

@@ -78,7 +78,7 @@ function newKey() {
 export const config = () => json('GET', 'config');
 
 /** Starts a run. The same key starts no second one. */
-export const start = (binding, input, {key = newKey(), signal} = {}) =>
+export const start = (binding, input = {}, {key = newKey(), signal} = {}) =>
   json('POST', `workflows/${path(binding)}/runs`, {body: input, headers: {'Idempotency-Key': key}, signal});
 
 /** The state of a run, and its output or error. */
@@ -109,6 +109,7 @@ export async function* states(handle, {signal} = {}) {
   let last = null;
   for (let attempt = 0; ; ) {
     let seen = false;
+    let ended = false;
     const opened = Date.now();
     try {
       const headers = last ? {'Last-Event-ID': last} : {};
@@ -118,10 +119,13 @@ export async function* states(handle, {signal} = {}) {
         seen = true;
         last = id ?? last;
         yield state;
-        if (ENDED.includes(state)) return;
+        ended = ENDED.includes(state);
       }
+      // The service ends the answer: a connection that is read to its end is used again.
+      if (ended) return;
       throw new TypeError('The connection has ended.');
     } catch (error) {
+      if (ended) return;
       // A proxy may end long connections again and again.
       if (seen || Date.now() - opened > LASTING) attempt = 0;
       // Streams that pages have left count until the service notices it.
@@ -132,7 +136,7 @@ export async function* states(handle, {signal} = {}) {
 }
 
 /** Starts a run, waits for its end and returns its output (`undefined` if visitors cannot read it). */
-export async function call(binding, input, {key = newKey(), signal, onState} = {}) {
+export async function call(binding, input = {}, {key = newKey(), signal, onState} = {}) {
   const {handle, state} = await again(() => start(binding, input, {key, signal}), signal);
   let shown = state;
   onState?.(state);

@@ -14,10 +14,12 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 const { PORT, HOST } = process.env;
+const cut = [];
 const ask = (path, options) => new Promise((resolve, reject) => {
   const headers = { ...options.headers, host: HOST, origin: `http://${HOST}`, 'sec-fetch-site': 'same-origin' };
   const request = http.request({ port: PORT, host: '127.0.0.1', path, method: options.method ?? 'GET', headers, signal: options.signal }, (answer) => {
     const body = [204, 304].includes(answer.statusCode) ? null : Readable.toWeb(answer);
+    answer.on('close', () => answer.complete || cut.push(path));
     resolve(new Response(body, { status: answer.statusCode, headers: answer.headers }));
   });
   request.on('error', reject);
@@ -47,6 +49,8 @@ const refused = async (promise, code, status) => {
   assert.deepEqual([error.code, error.status], [code, status]);
   return error;
 };
+// Each stream is read to its end, so that its connection is used again.
+assert.deepEqual(cut, []);
 const invalid = await refused(start('form', { text: 1 }), 'input_invalid', 422);
 assert.equal(invalid.errors[0].pointer, '/text');
 await refused(start('none', {}), 'not_found', 404);
