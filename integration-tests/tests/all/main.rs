@@ -95,6 +95,7 @@ mod training;
 mod triggers;
 mod turn;
 mod typed;
+mod unreadable;
 mod vault;
 mod versions;
 mod visitor_data;

@@ -1,16 +1,22 @@
 //! What every request and every answer has: an id, a readable host, a content type that no browser guesses.
+//!
+//! A request that is refused here may be one of an app's host: which host it asks for is what cannot be read. Its answer has the headers
+//! of an app's answers, which are right on the central host too. Strict transport security is absent: it would bind every
+//! host below the central one.
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::ConnectionType;
 use actix_web::http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use actix_web::middleware::Next;
 use actix_web::{Error, ResponseError};
 use tracing::Instrument;
 
-use super::{guard, origin, request_id};
+use super::interim::Expectation;
+use super::{alias, guard, origin, refused, request_id};
 
 pub(super) async fn middleware(
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
     let made = guard::of_service(&request).and_then(|app| app.ids().uuid().ok());
@@ -19,13 +25,24 @@ pub(super) async fn middleware(
     let path = without_secret(request.path());
     let span = tracing::info_span!("request", id = %id, method = %request.method(), path);
     let header = HeaderValue::from_str(&id);
-    let mut response = match origin::check_host(request.head()) {
+    let checked = span.in_scope(|| refused::check(&request));
+    let mut response = match checked.and_then(|()| origin::check_host(request.head())) {
         Ok(()) => {
+            let expectation = Expectation::of(&mut request);
             let answering = next.call(request).instrument(span.clone());
-            request_id::with(id, answering).await?.map_into_left_body()
+            let answered = request_id::with(id, answering).await;
+            expectation.end();
+            answered?.map_into_left_body()
         }
-        Err(refused) => request.into_response(refused.error_response()).map_into_right_body(),
+        Err(refused) => {
+            let mut response = request.into_response(refused.error_response()).map_into_right_body();
+            alias::set_headers(response.headers_mut(), false);
+            response
+        }
     };
+    if refused::is_last(response.request()) {
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+    }
     let headers = response.headers_mut();
     if let Ok(header) = header {
         headers.insert(HeaderName::from_static("x-request-id"), header);
@@ -33,6 +50,12 @@ pub(super) async fn middleware(
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
     Ok(response)
+}
+
+/// The same headers for what is answered before there is a request, without an id: lines of a head.
+pub(crate) fn header_lines() -> String {
+    let lines = alias::default_headers().map(|(name, value)| format!("{name}: {value}\r\n"));
+    format!("{}{X_CONTENT_TYPE_OPTIONS}: nosniff\r\n", lines.concat())
 }
 
 /// Segments of `/api/auth/magic/{token}` before the secret.

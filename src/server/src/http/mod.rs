@@ -23,6 +23,7 @@ mod guard;
 mod health;
 mod idempotency;
 mod indexes;
+mod interim;
 mod nodes;
 mod origin;
 mod pages;
@@ -31,6 +32,7 @@ mod paths;
 mod place;
 mod query;
 mod range;
+mod refused;
 mod request_id;
 mod routes;
 mod runs;
@@ -53,8 +55,11 @@ pub(crate) use app::{App, AppParts};
 pub(crate) use apps::BundleUploads;
 pub(crate) use auth::Keys as SignInKeys;
 pub(crate) use client_end::ClientEnd;
+pub(crate) use edge::header_lines;
 use error::{ApiError, ApiResult};
 pub(crate) use guard::{Gate, GateParts};
+pub(crate) use interim::Interim;
+pub(crate) use refused::{Refusal, Unreadable};
 use wire::ErrorCode;
 
 /// Every route.

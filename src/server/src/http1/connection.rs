@@ -6,18 +6,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use actix_http::ServiceConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::framing::Framing;
+use super::LINGER;
+use super::inbound::Inbound;
 use super::peer::{Sent, acknowledged_bytes, acknowledgements, now};
 use super::socket::Socket;
-use crate::http::ClientEnd;
+use crate::http::{ClientEnd, Interim, Refusal};
 use crate::ws::ReadEnd;
-
-/// A byte that is invalid everywhere in a request, so that the parser answers 400 and closes.
-const REFUSED: u8 = 0;
 
 /// How long a client may read nothing of what is sent to it.
 const WRITE_STALL_LIMIT: Duration = Duration::from_secs(60);
@@ -29,8 +28,14 @@ pub(super) struct Connection {
     stream: Socket,
     end: ReadEnd,
     client_end: ClientEnd,
-    framing: Framing,
-    refused: bool,
+    inbound: Inbound,
+    interim: Interim,
+    /// What is left of an interim answer that is being sent.
+    interim_left: &'static [u8],
+    /// The end of what is written was sent.
+    is_shut: bool,
+    /// The timer of what is still read then.
+    linger: Option<Pin<Box<Sleep>>>,
     writing: Stall,
     /// TLS keeps written bytes until they are flushed. A flush ends when none is left, which need not happen while the client
     /// reads.
@@ -39,13 +44,16 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Socket) -> Self {
+    pub(super) fn new(stream: Socket, config: ServiceConfig) -> Self {
         Self {
             stream,
             end: ReadEnd::default(),
             client_end: ClientEnd::default(),
-            framing: Framing::default(),
-            refused: false,
+            inbound: Inbound::new(config),
+            interim: Interim::default(),
+            interim_left: &[],
+            is_shut: false,
+            linger: None,
             writing: Stall::default(),
             flushing: Stall::default(),
             sent: Sent::default(),
@@ -58,6 +66,35 @@ impl Connection {
 
     pub(super) fn client_end(&self) -> ClientEnd {
         self.client_end.clone()
+    }
+
+    pub(super) fn refusal(&self) -> Refusal {
+        self.inbound.refusal().clone()
+    }
+
+    pub(super) fn interim(&self) -> Interim {
+        self.interim.clone()
+    }
+
+    /// Sends the rest of an interim answer. Each answer before it was sent: the library flushes after it has written them.
+    fn poll_interim(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.interim_left.is_empty() {
+            let written = Pin::new(&mut self.stream).poll_write(context, self.interim_left);
+            match ready!(self.written(context, written))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                size => self.interim_left = self.interim_left.get(size..).unwrap_or_default(),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads what the client still sends, so that it can read its answer.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let timer = self.linger.get_or_insert_with(|| Box::pin(sleep_until(now() + LINGER)));
+        if timer.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        self.inbound.poll_discard(&mut self.stream, context).map(drop)
     }
 
     /// Fails if the client has vanished without closing the connection.
@@ -146,19 +183,13 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.refused || this.end.is_set() {
+        if this.end.is_set() {
             return Poll::Ready(Ok(()));
         }
         let (before, wants_some) = (buffer.filled().len(), buffer.remaining() > 0);
-        ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
-        let fresh = buffer.filled().get(before..).unwrap_or_default();
-        if fresh.is_empty() && wants_some {
+        ready!(this.inbound.poll_read(&mut this.stream, context, buffer))?;
+        if wants_some && buffer.filled().len() == before {
             this.client_end.set();
-        }
-        if let Err(index) = this.framing.feed(fresh) {
-            this.refused = true;
-            buffer.set_filled(before + index);
-            buffer.put_slice(&[REFUSED]);
         }
         Poll::Ready(Ok(()))
     }
@@ -171,6 +202,7 @@ impl AsyncWrite for Connection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.is_there()?;
+        ready!(self.poll_interim(context))?;
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.written(context, written)
     }
@@ -181,6 +213,7 @@ impl AsyncWrite for Connection {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.is_there()?;
+        ready!(self.poll_interim(context))?;
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
         self.written(context, written)
     }
@@ -192,14 +225,25 @@ impl AsyncWrite for Connection {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         this.is_there()?;
+        if this.interim.take() {
+            this.interim_left = Interim::ANSWER;
+        }
+        ready!(this.poll_interim(context))?;
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
         this.flushing.limit(context, flushed, this.stream.tcp())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let shut = Pin::new(&mut this.stream).poll_shutdown(context);
-        this.flushing.limit(context, shut, this.stream.tcp())
+        if !this.is_shut {
+            let shut = Pin::new(&mut this.stream).poll_shutdown(context);
+            ready!(this.flushing.limit(context, shut, this.stream.tcp()))?;
+            this.is_shut = true;
+        }
+        if this.inbound.has_more() {
+            ready!(this.poll_linger(context));
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -215,11 +259,18 @@ mod tests {
     use super::super::peer::UNACKNOWLEDGED_LIMIT;
     use super::*;
 
+    /// Nothing is read that would need the rest of it.
+    fn config() -> ServiceConfig {
+        let tasks = tokio::task::LocalSet::new();
+        let _current = tasks.enter();
+        ServiceConfig::default()
+    }
+
     async fn pair() -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (client, accepted) =
             tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
-        (Connection::new(Socket::Plain(accepted.unwrap().0)), client.unwrap())
+        (Connection::new(Socket::Plain(accepted.unwrap().0), config()), client.unwrap())
     }
 
     #[cfg(target_os = "linux")]
@@ -274,7 +325,7 @@ mod tests {
             Socket::accept(accepted.unwrap().0, Some(&tls)),
             connector.connect("localhost".try_into().unwrap(), client.unwrap())
         );
-        (Connection::new(socket.unwrap()), client.unwrap())
+        (Connection::new(socket.unwrap(), config()), client.unwrap())
     }
 
     #[tokio::test]

@@ -3,7 +3,8 @@
 //!
 //! The HTTP library accepts lines that end in a bare LF, and chunk lines of any length. A proxy in front may
 //! parse such a connection differently (request smuggling), so it is refused (RFC 9112, sections 2.2, 7.1 and
-//! 11.2). Framing follows the library's own rules and does not check what the library itself refuses.
+//! 11.2). The library closes a connection without an answer if chunks are not well-formed, so these are checked here too. What else it
+//! refuses of a head is not checked here.
 
 /// Bytes that are kept of a line of a head: the maximum length of a header that determines framing.
 const MAX_LINE: usize = 256;
@@ -30,11 +31,24 @@ enum State {
     /// Remaining bytes of a body.
     Length(u64),
     ChunkSize,
-    /// Remaining bytes of a chunk, with the line end after its data.
+    /// Remaining bytes of a chunk's data.
     Chunk(u64),
+    /// The line end after the data of a chunk.
+    ChunkEnd,
     Trailer,
     /// A websocket or a tunnel; requests can no longer follow.
     Opaque,
+}
+
+/// What the next bytes of a connection are, and how many of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Part of a head, or of a line of a chunked body, which has not ended.
+    Begun(usize),
+    /// The end of a head.
+    Head(usize),
+    /// Part of a body; of a chunked one, whole lines.
+    Body(usize),
 }
 
 /// The parsed part of the head that is being read.
@@ -48,23 +62,31 @@ struct Head {
 }
 
 impl Framing {
-    /// Processes the next bytes of the connection.
+    /// Processes the next bytes of the connection, which are not empty: all of them or fewer.
     ///
     /// # Errors
     /// The index of the first byte that must not reach the parser.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), usize> {
-        let mut at = 0;
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            match self.state {
-                State::Opaque => return Ok(()),
-                State::Length(left) => at += self.skip(rest.len(), left, State::Length, State::Head),
-                State::Chunk(left) => at += self.skip(rest.len(), left, State::Chunk, State::ChunkSize),
-                State::Head | State::ChunkSize | State::Trailer => {
-                    at += self.line_part(rest).map_err(|index| at + index)?;
-                }
+    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<Part, usize> {
+        Ok(match self.state {
+            State::Opaque => Part::Body(bytes.len()),
+            State::Length(left) => Part::Body(self.skip(bytes.len(), left, State::Length, State::Head)),
+            State::Chunk(left) => Part::Body(self.skip(bytes.len(), left, State::Chunk, State::ChunkEnd)),
+            State::Head => {
+                let had_begun = self.head.begun;
+                let read = self.line_part(bytes)?;
+                if had_begun && !self.head.begun { Part::Head(read) } else { Part::Begun(read) }
             }
-        }
-        Ok(())
+            State::ChunkSize | State::ChunkEnd | State::Trailer => {
+                let read = self.line_part(bytes)?;
+                let is_whole = read.checked_sub(1).and_then(|last| bytes.get(last)) == Some(&b'\n');
+                if is_whole { Part::Body(read) } else { Part::Begun(read) }
+            }
+        })
+    }
+
+    /// Whether the next byte, or the one that was refused, is one of a head.
+    pub(super) fn is_in_head(&self) -> bool {
+        self.state == State::Head
     }
 
     fn skip(&mut self, here: usize, left: u64, more: fn(u64) -> State, then: State) -> usize {
@@ -83,6 +105,9 @@ impl Framing {
         self.line.extend_from_slice(part.get(..room.min(part.len())).unwrap_or_default());
         self.overhead = self.overhead.saturating_add(part.len());
         if self.state != State::Head && (self.overhead > MAX_OVERHEAD || part.len() > room) {
+            return Err(0);
+        }
+        if self.state == State::ChunkEnd && !matches!(self.line.as_slice(), b"" | b"\r") {
             return Err(0);
         }
         let Some(end) = end else {
@@ -108,22 +133,24 @@ impl Framing {
         match self.state {
             State::Head => self.head_line(line),
             State::ChunkSize => {
-                let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-                let size = line.get(..digits).and_then(|digits| str::from_utf8(digits).ok());
-                let Some(size) = size.and_then(|digits| u64::from_str_radix(digits, 16).ok()) else {
-                    return false;
-                };
+                let Some((digits, size)) = chunk_size(line) else { return false };
                 // Sizes do not count as overhead: many small chunks are allowed.
                 self.overhead = self.overhead.saturating_sub(digits + 1);
-                self.state = if size == 0 { State::Trailer } else { State::Chunk(size.saturating_add(2)) };
+                self.state = if size == 0 { State::Trailer } else { State::Chunk(size) };
                 line.len() <= MAX_CHUNK_LINE
+            }
+            State::ChunkEnd => {
+                self.overhead = self.overhead.saturating_sub(1);
+                self.state = State::ChunkSize;
+                line.is_empty()
             }
             State::Trailer if line.is_empty() => {
                 self.state = State::Head;
                 self.overhead = 0;
                 true
             }
-            State::Trailer | State::Length(_) | State::Chunk(_) | State::Opaque => true,
+            State::Trailer => !line.contains(&b'\r'),
+            State::Length(_) | State::Chunk(_) | State::Opaque => true,
         }
     }
 
@@ -176,11 +203,35 @@ impl Framing {
     }
 }
 
+/// The size in the line before the data of a chunk, and the number of its digits. Source: RFC 9112, 7.1, as the library reads it.
+fn chunk_size(line: &[u8]) -> Option<(usize, u64)> {
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (size, rest) = line.split_at_checked(digits)?;
+    let size = u64::from_str_radix(str::from_utf8(size).ok()?, 16).ok()?;
+    let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let extension = rest.get(blanks..)?;
+    let is_good = extension.first().is_none_or(|first| *first == b';')
+        && extension.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
+    is_good.then_some((digits, size))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    impl Framing {
+        fn feed(&mut self, bytes: &[u8]) -> Result<(), usize> {
+            let mut at = 0;
+            while at < bytes.len() {
+                let (Part::Begun(read) | Part::Head(read) | Part::Body(read)) =
+                    self.next(&bytes[at..]).map_err(|index| at + index)?;
+                at += read;
+            }
+            Ok(())
+        }
+    }
 
     /// Returns the index of the first refused byte, for all bytes at once.
     fn refused(bytes: &[u8]) -> Option<usize> {
@@ -230,6 +281,53 @@ mod tests {
             assert_eq!(bytes[at], b'\n', "{}", bytes.escape_ascii());
             assert!(refused_slowly(&bytes));
         }
+    }
+
+    #[test]
+    fn chunks_that_are_not_well_formed_are_refused() {
+        let chunked: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let bad: [&[u8]; 11] = [
+            b"\r\n",
+            b"zz\r\n",
+            b"0x4\r\n",
+            b"-1\r\n",
+            b"3 4\r\n",
+            b"3;\x01\r\n",
+            b"10000000000000000\r\n",
+            b"3\r\nabc\n",
+            b"3\r\nabcd",
+            b"3\r\nabc\r\r",
+            b"0\r\nX: a\rb\r\n",
+        ];
+        for body in bad {
+            let bytes = [chunked, body].concat();
+            assert!(refused(&bytes).is_some() && refused_slowly(&bytes), "{}", body.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn heads_and_lines_are_whole_parts() {
+        let mut framing = Framing::default();
+        let head: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(framing.next(&head[..4]), Ok(Part::Begun(4)));
+        assert_eq!(framing.next(&head[4..]), Ok(Part::Begun(13)));
+        assert_eq!(framing.next(&head[17..]), Ok(Part::Begun(28)));
+        assert!(framing.is_in_head());
+        assert_eq!(framing.next(&head[45..]), Ok(Part::Head(2)));
+        assert!(!framing.is_in_head());
+        for (bytes, part) in [
+            (b"3\r\nabc".as_slice(), Part::Body(3)),
+            (b"ab", Part::Body(2)),
+            (b"c\r\n", Part::Body(1)),
+            (b"\r", Part::Begun(1)),
+            (b"\n0", Part::Body(1)),
+            (b"0", Part::Begun(1)),
+            (b"\r\n", Part::Body(2)),
+            (b"\r\n", Part::Body(2)),
+        ] {
+            assert_eq!(framing.next(bytes), Ok(part), "{}", bytes.escape_ascii());
+        }
+        assert!(framing.is_in_head());
     }
 
     #[test]

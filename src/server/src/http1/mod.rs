@@ -2,6 +2,7 @@
 
 mod connection;
 mod framing;
+mod inbound;
 mod peer;
 mod socket;
 
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix_http::error::DispatchError;
-use actix_http::{Extensions, HttpService, Protocol};
+use actix_http::{Extensions, HttpService, Protocol, ServiceConfig};
 use actix_service::{ServiceFactoryExt, fn_service, map_config};
 use actix_web::dev::{AppConfig, Server};
 use tokio::net::TcpStream;
@@ -22,8 +23,8 @@ use crate::tls::Tls;
 use connection::Connection;
 use socket::Socket;
 
-/// How long the rest of a body is read that nothing waits for, after the answer: closing with unread bytes would reset the connection
-/// before the client, or a proxy, reads the answer.
+/// How long what nothing waits for is read after the answer, such as the rest of a body: closing with unread bytes would reset the
+/// connection before the client, or a proxy, reads the answer.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// Options of the server.
@@ -53,11 +54,16 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
     let server = builder.listen("callboard", listener, move || {
         let tls = tls.clone();
         let (shutdown, unparsable) = (shutdown.clone(), Arc::clone(&unparsable));
+        let config = ServiceConfig::default();
         let requests = HttpService::build()
             .client_disconnect_timeout(LINGER)
+            // Late heads are those of `inbound`.
+            .client_request_timeout(Duration::ZERO)
             .on_connect_ext(|connection: &Connection, extensions: &mut Extensions| {
                 extensions.insert(connection.end());
                 extensions.insert(connection.client_end());
+                extensions.insert(connection.refusal());
+                extensions.insert(connection.interim());
             })
             .graceful_shutdown_signal(move || {
                 let shutdown = shutdown.clone();
@@ -67,14 +73,14 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
             .finish(map_config(http::application(app.clone()), |()| AppConfig::default()))
             .map_err(move |error| note(&error, &unparsable));
         fn_service(move |stream: TcpStream| {
-            let tls = tls.clone();
+            let (tls, config) = (tls.clone(), config.clone());
             async move {
                 // Without it, a turn over a kept-alive connection takes 40 ms more.
                 let _ = stream.set_nodelay(true);
                 let peer = stream.peer_addr().ok();
                 let socket = Socket::accept(stream, tls.as_ref()).await;
                 let socket = socket.map_err(|error| tracing::debug!(%error, "refused a connection"))?;
-                Ok((Connection::new(socket), Protocol::Http1, peer))
+                Ok((Connection::new(socket, config), Protocol::Http1, peer))
             }
         })
         .and_then(requests)
@@ -82,8 +88,8 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
     Ok(server.run())
 }
 
-/// Logs a connection that ended with an error. Every client can cause one, so it is one `debug` line with a
-/// count.
+/// Logs a connection that ended with an error. Every client can cause one, so it is one `debug` line; with a count if the library
+/// refuses what has passed our own checks.
 fn note(error: &DispatchError, unparsable: &AtomicU64) {
     if let DispatchError::Parse(error) = error {
         let total = unparsable.fetch_add(1, Ordering::Relaxed).saturating_add(1);

@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
+use crate::http::header_lines;
 use crate::tls::Tls;
 
 /// How long a client may take for its handshake.
@@ -16,7 +17,8 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
 /// The answer to a request without TLS.
 const TLS_ONLY: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 42\r\n\
-                        Connection: close\r\n\r\nThis port speaks TLS only. Use https://.\r\n";
+                        Connection: close\r\n";
+const TLS_ONLY_BODY: &str = "This port speaks TLS only. Use https://.\r\n";
 
 pub(super) enum Socket {
     Plain(TcpStream),
@@ -51,7 +53,8 @@ async fn handshake(mut stream: TcpStream, tls: &Tls) -> io::Result<Socket> {
     stream.peek(&mut first).await?;
     // A handshake begins with another byte.
     if first.iter().all(u8::is_ascii_uppercase) {
-        stream.write_all(TLS_ONLY.as_bytes()).await?;
+        let answer = format!("{TLS_ONLY}{}\r\n{TLS_ONLY_BODY}", header_lines());
+        stream.write_all(answer.as_bytes()).await?;
         // Closing with unread bytes would reset the connection before the client reads the answer.
         stream.shutdown().await?;
         tokio::io::copy(&mut tokio::io::AsyncReadExt::take(&mut stream, 64 * 1024), &mut tokio::io::sink())
@@ -111,6 +114,50 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_without_tls_is_answered_with_the_headers_of_every_host() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let folder = tempfile::TempDir::new().unwrap();
+        let files = config::Tls { cert: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
+        std::fs::write(&files.cert, certificate.self_signed(&key).unwrap().pem()).unwrap();
+        std::fs::write(&files.key, key.serialize_pem()).unwrap();
+        let tls = Tls::load(&files).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (client, accepted) =
+            tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
+        let mut client = client.unwrap();
+        let ask = async {
+            client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let (socket, answer) = tokio::join!(Socket::accept(accepted.unwrap().0, Some(&tls)), ask);
+        assert!(socket.is_err());
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{head}");
+        let length = format!("\r\nContent-Length: {}\r\n", body.len());
+        assert!(body == TLS_ONLY_BODY && head.contains(&length), "{answer}");
+        for line in [
+            "content-security-policy: default-src 'none'; sandbox",
+            "x-frame-options: DENY",
+            "cache-control: private, no-store",
+            "x-content-type-options: nosniff",
+        ] {
+            assert!(head.contains(&format!("\r\n{line}")), "{line}: {head}");
         }
     }
 }

@@ -1027,8 +1027,8 @@ error_codes! {
         "Deploy the bundle again.";
     AppBadRequest, "bad_request", 400, false,
         "The request is not valid.",
-        "The path or the query does not decode, or the framing of the body is broken.",
-        "Encode the path as UTF-8 with percent signs.";
+        "The request is not HTTP/1.1 with one `Host`; its head is too large (431) or late (408); the path or the query does not decode; or the framing of the body is broken.",
+        "Send one header `Host`, at most 128 KiB of headers, and the path as UTF-8 with percent signs.";
     AppInvalidJson, "invalid_json", 400, false,
         "The body is not valid JSON.",
         "The body of a request to an app is not JSON, is deeper than 128 levels or has a lone surrogate.",

@@ -21,7 +21,7 @@ const PERMISSIONS: &str = "browsing-topics=(), bluetooth=(), camera=(), cross-or
 const TRANSPORT: &str = "max-age=31536000; includeSubDomains";
 
 /// Headers that no answer is without; a handler may have set another value.
-fn defaults() -> [(HeaderName, &'static str); 9] {
+pub(in crate::http) fn defaults() -> [(HeaderName, &'static str); 9] {
     let name = HeaderName::from_static;
     [
         // Pages of apps have a policy of their own.
@@ -59,7 +59,7 @@ pub(super) async fn middleware(
 }
 
 /// Sets what an answer does not have yet.
-pub(super) fn set(headers: &mut HeaderMap, over_https: bool) {
+pub(in crate::http) fn set(headers: &mut HeaderMap, over_https: bool) {
     for (name, value) in defaults() {
         if !headers.contains_key(&name) {
             headers.insert(name, HeaderValue::from_static(value));

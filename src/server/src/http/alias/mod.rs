@@ -27,6 +27,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use auth::host::RequestHost;
 
 pub(super) use assets::Assets;
+pub(super) use headers::{defaults as default_headers, set as set_headers};
 pub(super) use runs::{FrozenBindings, OpenStates};
 pub(super) use served::Aliases;
 

@@ -1,0 +1,426 @@
+//! What the HTTP library reads of a connection: only requests that it can read.
+//!
+//! The library answers an unreadable request itself, without the headers and the body of the service's errors. So heads, and lines of chunked
+//! bodies, are held back until they are whole. In place of a head that cannot be read, or does not arrive, the library gets a request of
+//! our own, which the application answers ([`Refusal`]).
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use actix_http::error::ParseError;
+use actix_http::h1::{Codec, Message};
+use actix_http::{ConnectionType, Request, ServiceConfig};
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::codec::Decoder;
+
+use super::framing::{Framing, Part};
+use super::peer::now;
+use crate::http::{Interim, Refusal, Unreadable};
+
+/// Maximum bytes of a head: what the library's buffer has room for.
+const MAX_HEAD: usize = 128 * 1024 - 1;
+
+/// How long a head may take to arrive: the first one since the connection was accepted, others since their first byte.
+const HEAD_LIMIT: Duration = Duration::from_secs(5);
+
+/// An empty line, which the library skips. It tells the library that the connection is no longer idle.
+const BEGUN: &[u8] = b"\r\n";
+
+/// Bytes that are read at once of what is discarded.
+const DISCARDED_AT_ONCE: usize = 8 * 1024;
+
+/// The bytes that a client sends.
+pub(super) struct Inbound {
+    requests: Requests,
+    refusal: Refusal,
+    /// The beginning of a head or of a line, which has not ended.
+    held: BytesMut,
+    /// What the library reads next.
+    ready: BytesMut,
+    end: Option<End>,
+    /// Bytes came after the last request.
+    has_more: bool,
+    deadline: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// After which nothing is read any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The last request. What follows is discarded, until the client closes the connection (RFC 9112, 9.6).
+    Request,
+    /// A body that is broken: for the library, the client has closed the connection.
+    Body,
+}
+
+/// Why a part of the bytes, and all that follows, must not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// It is not a head.
+    Unreadable(Unreadable),
+    /// The body is broken.
+    Broken,
+    /// It follows the last request of the connection.
+    Over,
+}
+
+/// Requests of one connection.
+struct Requests {
+    framing: Framing,
+    config: ServiceConfig,
+    /// The connection ends with the request that is being read.
+    is_last: bool,
+}
+
+impl Requests {
+    /// How many of the bytes can be read. The rest has not ended; or it is not read at all, for the second of the results. The first `seen`
+    /// bytes are the rest of the call before.
+    fn judge(&mut self, bytes: &mut [u8], seen: usize) -> (usize, Option<Stop>) {
+        let (mut passed, mut at) = (0, seen);
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            if self.is_last && self.framing.is_in_head() {
+                return (passed, Some(Stop::Over));
+            }
+            let Ok(part) = self.framing.next(rest) else {
+                let is_head = self.framing.is_in_head();
+                let stop = if is_head { Stop::Unreadable(Unreadable::Malformed) } else { Stop::Broken };
+                return (passed, Some(stop));
+            };
+            match part {
+                Part::Begun(read) => at += read,
+                Part::Body(read) => {
+                    at += read;
+                    passed = at;
+                }
+                Part::Head(read) => {
+                    at += read;
+                    let head = bytes.get_mut(passed..at).unwrap_or_default();
+                    match self.read(head) {
+                        Ok(request) => {
+                            self.is_last = request.head().connection_type() == ConnectionType::Close;
+                            if request.head().expect() {
+                                hide_expectation(head);
+                            }
+                        }
+                        Err(unreadable) => return (passed, Some(Stop::Unreadable(unreadable))),
+                    }
+                    passed = at;
+                }
+            }
+            if at - passed > MAX_HEAD {
+                return (passed, Some(Stop::Unreadable(Unreadable::TooLarge)));
+            }
+        }
+        (passed, None)
+    }
+
+    /// Reads a head as the library does, with its own code.
+    fn read(&self, head: &[u8]) -> Result<Request, Unreadable> {
+        if head.len() > MAX_HEAD {
+            return Err(Unreadable::TooLarge);
+        }
+        match Codec::new(self.config.clone()).decode(&mut BytesMut::from(head)) {
+            Ok(Some(Message::Item(request))) => Ok(request),
+            Err(ParseError::TooLarge) => Err(Unreadable::TooLarge),
+            Ok(_) | Err(_) => Err(Unreadable::Malformed),
+        }
+    }
+}
+
+/// Renames the headers `Expect` of a head.
+fn hide_expectation(head: &mut [u8]) {
+    for line in head.split_inclusive_mut(|byte| *byte == b'\n') {
+        if let Some((name, [b':', ..])) = line.split_first_chunk_mut::<{ Interim::HEADER.len() }>()
+            && name.eq_ignore_ascii_case(b"expect")
+        {
+            *name = *Interim::HEADER;
+        }
+    }
+}
+
+impl Inbound {
+    pub(super) fn new(config: ServiceConfig) -> Self {
+        Self {
+            requests: Requests { framing: Framing::default(), config, is_last: false },
+            refusal: Refusal::default(),
+            held: BytesMut::new(),
+            ready: BytesMut::new(),
+            end: None,
+            has_more: false,
+            deadline: Some(now() + HEAD_LIMIT),
+            timer: None,
+        }
+    }
+
+    /// Tells the application why the last request is refused.
+    pub(super) fn refusal(&self) -> &Refusal {
+        &self.refusal
+    }
+
+    /// Whether the client may still send what nothing reads.
+    pub(super) fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    pub(super) fn poll_read(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            if !self.ready.is_empty() {
+                let size = self.ready.len().min(buffer.remaining());
+                buffer.put_slice(self.ready.get(..size).unwrap_or_default());
+                self.ready.advance(size);
+                return Poll::Ready(Ok(()));
+            }
+            match self.end {
+                Some(End::Request) => return self.poll_discard(stream, context),
+                Some(End::Body) => return Poll::Ready(Ok(())),
+                None => {}
+            }
+            let before = buffer.filled().len();
+            if Pin::new(&mut *stream).poll_read(context, buffer)?.is_pending() {
+                ready!(self.poll_late(context));
+                self.stop(Stop::Unreadable(Unreadable::Late));
+                continue;
+            }
+            let fresh = buffer.filled_mut().get_mut(before..).unwrap_or_default();
+            if fresh.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            let passed = self.take(fresh);
+            buffer.set_filled(before + passed);
+            if passed > 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// Takes bytes in. Returns how many of them the library reads as they are.
+    fn take(&mut self, fresh: &mut [u8]) -> usize {
+        let seen = self.held.len();
+        let (passed, stop) = if seen == 0 {
+            let (passed, stop) = self.requests.judge(fresh, 0);
+            self.held.extend_from_slice(fresh.get(passed..).unwrap_or_default());
+            (passed, stop)
+        } else {
+            self.held.extend_from_slice(fresh);
+            let (passed, stop) = self.requests.judge(&mut self.held, seen);
+            self.ready = self.held.split_to(passed);
+            (0, stop)
+        };
+        if let Some(stop) = stop {
+            self.stop(stop);
+        } else if !self.requests.framing.is_in_head() || self.held.is_empty() {
+            (self.deadline, self.timer) = (None, None);
+        } else if passed > 0 || !self.ready.is_empty() || self.deadline.is_none() {
+            (self.deadline, self.timer) = (Some(now() + HEAD_LIMIT), None);
+            self.ready.extend_from_slice(BEGUN);
+        }
+        passed
+    }
+
+    /// Ready as soon as the head that is due is late.
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = self.deadline else { return Poll::Pending };
+        self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline))).as_mut().poll(context)
+    }
+
+    fn stop(&mut self, stop: Stop) {
+        self.held.clear();
+        (self.deadline, self.timer) = (None, None);
+        self.has_more = true;
+        self.end = Some(match stop {
+            Stop::Unreadable(why) => {
+                self.refusal.set(why);
+                self.ready.extend_from_slice(Refusal::REQUEST.as_bytes());
+                End::Request
+            }
+            Stop::Broken => {
+                self.refusal.break_body();
+                End::Body
+            }
+            Stop::Over => End::Request,
+        });
+    }
+
+    /// Discards what the client sends, until it closes the connection.
+    pub(super) fn poll_discard(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut bytes = [0; DISCARDED_AT_ONCE];
+        loop {
+            let mut discarded = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut *stream).poll_read(context, &mut discarded))?;
+            if discarded.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            self.has_more = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a client sends, read piece by piece, and then its end.
+    struct Pieces(VecDeque<Vec<u8>>);
+
+    impl AsyncRead for Pieces {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if let Some(mut piece) = self.0.pop_front() {
+                let rest = piece.split_off(piece.len().min(buffer.remaining()));
+                buffer.put_slice(&piece);
+                if !rest.is_empty() {
+                    self.0.push_front(rest);
+                }
+            }
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn config() -> ServiceConfig {
+        let tasks = tokio::task::LocalSet::new();
+        let _current = tasks.enter();
+        ServiceConfig::default()
+    }
+
+    /// What the library reads of these pieces.
+    fn read(pieces: impl IntoIterator<Item = Vec<u8>>) -> (Vec<u8>, Inbound) {
+        let pieces = pieces.into_iter().filter(|piece| !piece.is_empty());
+        let (mut inbound, mut stream) = (Inbound::new(config()), Pieces(pieces.collect()));
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let (mut all, mut bytes) = (Vec::new(), [0; 1024]);
+        loop {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            assert!(matches!(inbound.poll_read(&mut stream, &mut context, &mut buffer), Poll::Ready(Ok(()))));
+            if buffer.filled().is_empty() {
+                return (all, inbound);
+            }
+            all.extend_from_slice(buffer.filled());
+        }
+    }
+
+    fn bytewise(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+        bytes.iter().map(|byte| vec![*byte])
+    }
+
+    /// The requests that the library reads, and their bodies; `None` if it cannot read all.
+    fn requests(bytes: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
+        let (mut codec, mut bytes) = (Codec::new(config()), BytesMut::from(bytes));
+        let mut requests: Vec<(String, Vec<u8>)> = Vec::new();
+        loop {
+            match codec.decode(&mut bytes) {
+                Ok(Some(Message::Item(request))) => {
+                    let head = request.head();
+                    let names = format!("{} {} {}", head.method, head.uri, head.headers.len());
+                    requests.push((names, Vec::new()));
+                }
+                Ok(Some(Message::Chunk(chunk))) => {
+                    requests.last_mut().unwrap().1.extend(chunk.unwrap_or_else(|| "end".into()));
+                }
+                Ok(None) => return Some(requests),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    const SHUT: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+    const CHUNKS: &[u8] =
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\n{}\r\n0\r\nX: y\r\n\r\n";
+
+    #[test]
+    fn nothing_after_the_last_request_is_read() {
+        let sent = [GET, CHUNKS, SHUT, GET].concat();
+        for pieces in [vec![sent.clone()], bytewise(&sent).collect()] {
+            let (read, inbound) = read(pieces);
+            assert_eq!(requests(&read), requests(&[GET, CHUNKS, SHUT].concat()));
+            assert!(inbound.has_more());
+        }
+        let (all, inbound) = read([[GET, SHUT].concat()]);
+        assert_eq!(all, [GET, SHUT].concat());
+        assert!(!inbound.has_more());
+    }
+
+    #[test]
+    fn a_request_of_ours_takes_the_place_of_one_that_cannot_be_read() {
+        let large = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(MAX_HEAD));
+        for bad in
+            [b"nonsense\r\n\r\n".as_slice(), b"GET / HTTP/1.1\n", b"GET / HTTP/1.1\r\n\r\n", large.as_bytes()]
+        {
+            let sent = [GET, bad, GET].concat();
+            for pieces in [vec![sent.clone()], bytewise(&sent).collect()] {
+                let (read, inbound) = read(pieces);
+                let expected = [GET, Refusal::REQUEST.as_bytes()].concat();
+                assert_eq!(
+                    requests(&read),
+                    requests(&expected),
+                    "{}",
+                    bad[..20.min(bad.len())].escape_ascii()
+                );
+                assert!(inbound.has_more());
+            }
+        }
+        assert_eq!(requests(Refusal::REQUEST.as_bytes()).unwrap().len(), 1);
+        let whole = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD - 32));
+        assert_eq!(read([whole.clone().into_bytes()]).0, whole.as_bytes());
+    }
+
+    #[test]
+    fn an_expectation_is_hidden_from_the_library() {
+        let head = |name: &str| {
+            format!(
+                "POST /expect: HTTP/1.1\r\nHost: a\r\n{name}: 100-continue\r\nX-Expect: y\r\nContent-Length: 2\r\n\r\n{{}}"
+            )
+        };
+        assert_eq!(read([head("eXpect").into_bytes()]).0, head("Awaits").as_bytes());
+        assert_eq!(read(bytewise(head("Expect").as_bytes())).0, head("Awaits").as_bytes());
+    }
+
+    proptest! {
+        /// The library never refuses what it reads, and gets the same of whatever pieces.
+        #[test]
+        fn what_passes_can_be_read(
+            order in prop::collection::vec(0..3_usize, 1..4),
+            noise in prop::collection::vec((0..250_usize, any::<bool>(), prop::sample::select(b"\r\n\0 :;0aZ,\x7f\xff".as_slice())), 0..3),
+            cuts in prop::collection::vec(1..60_usize, 0..20),
+        ) {
+            let mut sent: Vec<u8> = order.iter().flat_map(|which| [GET, CHUNKS, SHUT][*which]).copied().collect();
+            for (at, is_more, byte) in noise {
+                if at < sent.len() {
+                    if is_more { sent.insert(at, byte) } else { sent[at] = byte }
+                }
+            }
+            let (whole, _) = read([sent.clone()]);
+            let expected = requests(&whole);
+            prop_assert!(expected.is_some(), "{}", whole.escape_ascii());
+            let (mut rest, mut pieces) = (sent.as_slice(), Vec::new());
+            for cut in cuts {
+                let (piece, more) = rest.split_at(cut.min(rest.len()));
+                pieces.push(piece.to_vec());
+                rest = more;
+            }
+            pieces.push(rest.to_vec());
+            prop_assert_eq!(requests(&read(pieces).0), expected);
+        }
+    }
+}
