@@ -131,6 +131,29 @@ async fn a_head_that_does_not_arrive_is_408() {
     }
 }
 
+#[tokio::test]
+async fn no_host_has_a_method_options_of_everything() {
+    let t = TestService::start().await;
+    let app = t.app("desk").publish().await;
+    let members = t.app("closed").for_members().publish().await;
+    for (host, allow) in [
+        (app.host.as_str(), "GET, HEAD"),
+        (&members.host, "GET, HEAD"),
+        ("localhost", "DELETE, GET, HEAD, PATCH, POST, PUT"),
+    ] {
+        let answer = t.raw().await.request("OPTIONS", "*", &[("host", host)], "").await;
+        assert_eq!((answer.status, answer.header("allow")), (405, Some(allow)), "{host}");
+        let is_alias = answer.header("origin-agent-cluster") == Some("?1");
+        assert_eq!(is_alias, host != "localhost", "{host}");
+        let code = if is_alias { "405 method_not_allowed" } else { "405 request.method_not_allowed" };
+        assert_eq!(answer.whole().await.refusal(), code, "{host}");
+        assert_eq!(t.raw().await.request("GET", "*", &[("host", host)], "").await.status, 404, "{host}");
+    }
+    // An alias that is unknown has no method either: its answer is always the same.
+    let unknown = [("host", "other.apps.localhost")];
+    assert_eq!(t.raw().await.request("OPTIONS", "*", &unknown, "").await.status, 404);
+}
+
 /// A request that creates a workflow.
 fn creation(name: &str, headers: &str, chunked: bool) -> String {
     let body = json!({"name": name}).to_string();

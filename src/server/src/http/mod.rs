@@ -46,6 +46,7 @@ mod ws;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{HttpServiceFactory, ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::web::PathConfig;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -87,8 +88,9 @@ pub(crate) fn application(
 
 /// A target other than a path, such as the `*` of OPTIONS.
 async fn without_path(app: guard::Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
-    match alias::without_path(&app, &request) {
+    match alias::without_path(&app, &request).await {
         Some(answer) => Ok(answer),
+        None if *request.method() == Method::OPTIONS => Err(routes::no_method_of_the_service()),
         None => not_found(request).await,
     }
 }

@@ -83,10 +83,19 @@ fn resource(path: &'static str) -> Resource {
     }))
 }
 
-/// The methods of a path, in alphabetical order.
+/// The answer to a method that no path has.
+pub(super) fn no_method_of_the_service() -> ApiError {
+    ApiError::new(ErrorCode::MethodNotAllowed).with_header("Allow", methods(wire::operations::all()))
+}
+
+/// The methods of a path.
 fn allowed(path: &str) -> String {
-    let here = wire::operations::all().filter(|operation| operation.path == path);
-    let names = here.flat_map(|operation| {
+    methods(wire::operations::all().filter(|operation| operation.path == path))
+}
+
+/// The methods of operations, in alphabetical order.
+fn methods(operations: impl Iterator<Item = &'static Operation>) -> String {
+    let names = operations.flat_map(|operation| {
         let head = if operation.head { Some("HEAD") } else { None };
         [Some(operation.method.as_str()), head].into_iter().flatten()
     });
@@ -102,5 +111,6 @@ mod tests {
         assert_eq!(allowed("/api/workflows/{ref}"), "DELETE, GET, HEAD, PUT");
         assert_eq!(allowed("/api/runs/{id}/events"), "GET");
         assert_eq!(allowed("/api/nowhere"), "");
+        assert_eq!(methods(wire::operations::all()), "DELETE, GET, HEAD, PATCH, POST, PUT");
     }
 }

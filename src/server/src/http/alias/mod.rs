@@ -23,7 +23,7 @@ use actix_web::dev::{HttpServiceFactory, RequestHead};
 use actix_web::guard::fn_guard;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST};
 use actix_web::middleware::from_fn;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use auth::host::RequestHost;
 
 pub(super) use assets::Assets;
@@ -62,11 +62,15 @@ fn is_alias(head: &RequestHead, domain: &str) -> bool {
 }
 
 /// The answer to a request of an alias whose target is not a path, which scopes do not get; `None` for other hosts.
-pub(super) fn without_path(app: &App, request: &HttpRequest) -> Option<HttpResponse> {
+pub(super) async fn without_path(app: &App, request: &HttpRequest) -> Option<HttpResponse> {
     if !is_alias(request.head(), &app.config().apps.domain) {
         return None;
     }
-    let mut answer = page();
+    let known = visitor::served(app, request, false).await;
+    let mut answer = match known.and_then(|_| assets::check_method(request)) {
+        Ok(()) => page(),
+        Err(error) => error.error_response(),
+    };
     headers::set(answer.headers_mut(), app.is_asked_over_https(request));
     Some(answer)
 }

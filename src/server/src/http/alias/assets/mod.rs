@@ -173,7 +173,7 @@ fn caching(served: &ServedApp) -> Caching {
     }
 }
 
-fn check_method(request: &HttpRequest) -> AliasResult<()> {
+pub(super) fn check_method(request: &HttpRequest) -> AliasResult<()> {
     match *request.method() {
         Method::GET | Method::HEAD => Ok(()),
         _ => Err(ApiError::new(ErrorCode::AppMethodNotAllowed).with_header("Allow", METHODS).into()),
