@@ -2,6 +2,7 @@
 
 mod codes;
 mod data;
+mod denied;
 mod deployments;
 mod dev_tls;
 mod drafts;

@@ -26,6 +26,8 @@ pub(in crate::http) struct Caller<S> {
     principal: Principal,
     address: IpAddr,
     route: String,
+    /// The app of the route, as the path names it.
+    named_app: Option<String>,
     request_id: Option<String>,
     /// `X-Workspace`.
     named: Option<String>,
@@ -63,11 +65,13 @@ impl<S: Asked> Caller<S> {
         let address = app.client_address(request);
         let named = request.headers().get("x-workspace").map(|slug| slug.to_str().unwrap_or("\0").to_owned());
         let route = denial::route(request);
+        let named_app = request.match_info().get("app").map(str::to_owned);
         let caller = Self {
             app,
             principal,
             address,
             route,
+            named_app,
             request_id: request_id::current(),
             named,
             scope: PhantomData,
@@ -146,6 +150,11 @@ impl<S> Caller<S> {
 
     pub(super) fn route(&self) -> &str {
         &self.route
+    }
+
+    /// The app of the route, as the path names it: the caller's words, which may name none.
+    pub(super) fn named_app(&self) -> Option<&str> {
+        self.named_app.as_deref()
     }
 
     /// `X-Workspace`, if the request has it.

@@ -49,35 +49,51 @@ impl<S: Asked> Caller<S> {
         self.denied_in(None, error).await
     }
 
-    /// The same, of a change in this workspace; `None`: in the one that the request names, else the caller's only one.
+    /// The same, of a change in this workspace; `None`: in the one that the request names, else the caller's only one. A
+    /// change of an app is always noted in the workspace of the app, whose auditors read who tried.
     pub(in crate::http) async fn denied_in(&self, workspace: Option<Uuid>, error: ApiError) -> ApiError {
         if !S::WRITES || self.principal().is_anonymous() || !self.app().gate().limiter().may_audit_denial() {
             return error;
         }
-        let workspace = match workspace {
-            Some(workspace) => Ok(Some(workspace)),
-            None => self.workspace_asked_for().await,
+        match self.audit_denial(workspace, error.code().as_str()).await {
+            Ok(()) => error,
+            // No refusal without a trace.
+            Err(failed) => failed.into(),
+        }
+    }
+
+    async fn audit_denial(&self, workspace: Option<Uuid>, code: &str) -> Result<(), StoreError> {
+        // A name of no app is the caller's text, which does not belong in the audit trail.
+        let app = match self.named_app() {
+            Some(name) => self.store().app(name).await?,
+            None => None,
         };
-        let workspace = match workspace {
-            Ok(workspace) => workspace,
-            Err(failed) => return failed.into(),
+        let (target, workspace, reason) = match app {
+            // The route is part of the reason: the app does not tell what the caller tried.
+            Some(app) => {
+                let target = AuditTarget { kind: "app", id: app.id.to_string() };
+                (target, Some(app.workspace_id), format!("{code}: {}", self.route()))
+            }
+            None => {
+                let target = AuditTarget { kind: "route", id: self.route().to_owned() };
+                let workspace = match workspace {
+                    Some(workspace) => Some(workspace),
+                    None => self.workspace_asked_for().await?,
+                };
+                (target, workspace, code.to_owned())
+            }
         };
-        let target = AuditTarget { kind: "route", id: self.route().to_owned() };
         let entry = AuditEntry {
             actor: self.principal().actor().clone(),
             action: AuditAction::AuthDenied,
             target: Some(target),
             workspace,
             outcome: Outcome::Denied,
-            reason: Some(error.code().as_str().to_owned()),
+            reason: Some(reason),
             address: Some(self.address().to_string()),
             request_id: request_id::current(),
         };
-        match self.app().store().audit(&entry).await {
-            Ok(()) => error,
-            // No refusal without a trace.
-            Err(failed) => failed.into(),
-        }
+        self.store().audit(&entry).await
     }
 
     async fn workspace_asked_for(&self) -> Result<Option<Uuid>, StoreError> {
