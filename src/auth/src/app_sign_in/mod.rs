@@ -23,6 +23,8 @@ pub const SIGN_INS_OF_CLIENT_AND_APP: i64 = 100;
 pub const SIGN_INS_OF_CLIENT: i64 = 1_000;
 /// How long a code is good.
 pub const CODE_LIFE: TimeDelta = TimeDelta::seconds(60);
+/// How long after the redemption of a code requests of the same browser with it count as sent at the same moment.
+pub const CODE_OVERLAP: TimeDelta = TimeDelta::seconds(2);
 /// How many codes a user may receive within [`SIGN_IN_LIFE`].
 pub const CODES_PER_USER: i64 = 100;
 /// How long a session outlives its last request.

@@ -147,8 +147,7 @@ async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
     is_failure(&browser.open(&mixed).await, "the code of another sign-in: its verifier is another one");
     is_failure(&browser.open(&one).await, "the state is used up");
     assert_eq!(browser.open(&two).await.status, 303);
-    is_failure(&browser.open(&two).await, "used");
-    assert!(browser.is_in(NOTES).await, "a reload of the callback ends nothing");
+    assert!(browser.is_in(NOTES).await);
 
     for (what, change) in [
         ("no state", ("state", None)),
@@ -180,6 +179,66 @@ async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
     // That of the latest is enough.
     let latest = format!("{LATEST}={}", browser.cookie(NOTES, LATEST).unwrap());
     assert_eq!(Browser::new(&t).send("GET", &callback, &[("cookie", &latest)], "").await.status, 303);
+}
+
+#[tokio::test]
+async fn a_callback_that_is_opened_again_ends_its_session() {
+    let (t, mail) = service().await;
+    let browser = ada(&t, &mail).await;
+    let back = async || {
+        let answer = browser.open(&browser.begin(NOTES).await).await;
+        answer.header("location").unwrap().to_owned()
+    };
+    // The browser itself, whose cookie of the sign-in was taken away.
+    let callback = back().await;
+    assert_eq!(browser.open(&callback).await.status, 303);
+    assert!(browser.is_in(NOTES).await);
+    is_failure(&browser.open(&callback).await, "opened again");
+    assert!(!browser.is_in(NOTES).await, "a reload");
+    assert_eq!(count(&t, "revoked_reason = 'code_replayed'").await, "1");
+    is_failure(&browser.open(&callback).await, "a third time");
+
+    // Another browser, without a sign-in and with one of its own.
+    for begins in [false, true] {
+        let callback = back().await;
+        assert_eq!(browser.open(&callback).await.status, 303);
+        let other = Browser::new(&t);
+        if begins {
+            other.begin(NOTES).await;
+        }
+        // Who knows the state and not the code ends nothing.
+        let guess = with(&callback, "code", Some("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"));
+        is_failure(&other.open(&guess).await, "a guess");
+        is_failure(&other.open(&with(&callback, "code", None)).await, "no code");
+        assert!(browser.is_in(NOTES).await);
+        let elsewhere = callback.replace(NOTES, OTHER);
+        is_failure(&other.open(&elsewhere).await, "another app");
+        assert!(browser.is_in(NOTES).await, "another app has no session of this code");
+        is_failure(&other.open(&callback).await, "another browser");
+        assert!(!browser.is_in(NOTES).await);
+    }
+
+    // A browser that still has the cookie has sent several requests at the same moment; later it repeats one.
+    let callback = back().await;
+    let name = login_of(&callback);
+    let secret = browser.cookie(NOTES, &name).unwrap();
+    assert_eq!(browser.open(&callback).await.status, 303);
+    browser.set_cookie(NOTES, &name, &secret);
+    t.advance(Duration::from_millis(1_999));
+    is_failure(&browser.open(&callback).await, "at the same moment");
+    assert!(browser.is_in(NOTES).await);
+    t.advance(Duration::from_millis(1));
+    is_failure(&browser.open(&callback).await, "later");
+    assert!(!browser.is_in(NOTES).await);
+
+    // The code of an ended session, and a good state of the same browser.
+    let (first, second) = (back().await, back().await);
+    assert_eq!(browser.open(&first).await.status, 303);
+    is_failure(
+        &browser.open(&with(&second, "code", Some(&parameter(&first, "code")))).await,
+        "in another sign-in",
+    );
+    assert!(!browser.is_in(NOTES).await);
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! Authorization codes: issued to a member's browser, redeemed once.
 
-use auth::app_sign_in::{CODE_LIFE, CODES_PER_USER, SESSION_LIFE, SIGN_IN_LIFE};
+use auth::app_sign_in::{CODE_LIFE, CODE_OVERLAP, CODES_PER_USER, SESSION_LIFE, SIGN_IN_LIFE};
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Bytea, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
@@ -41,6 +41,18 @@ pub struct ShownAppCode<'a> {
     pub challenge: &'a str,
     /// SHA-256 of the new cookie.
     pub cookie_digest: &'a [u8],
+}
+
+/// A code that is shown without a sign-in that is under way.
+pub struct StrayAppCode<'a> {
+    /// SHA-256 of the code.
+    pub digest: &'a [u8],
+    /// The app.
+    pub app: Uuid,
+    /// SHA-256 of the state that came with the code.
+    pub state_digest: &'a [u8],
+    /// SHA-256 of the secret of the browser's sign-in, if it has one.
+    pub binding_digest: Option<&'a [u8]>,
 }
 
 /// A session that a code opened.
@@ -149,6 +161,34 @@ impl Changes {
 }
 
 impl Store {
+    /// Ends the session that a code opened, if the code was redeemed. Returns `false` if it was not.
+    ///
+    /// A browser that has the cookie of its sign-in has not received the answer to the redemption: its requests within
+    /// [`CODE_OVERLAP`] were sent at the same moment, and end nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn end_stray_app_code(&self, stray: &StrayAppCode<'_>) -> Result<bool, StoreError> {
+        let now = self.now();
+        let ended = diesel::sql_query(
+            "WITH shown AS (SELECT session_id FROM app_codes WHERE digest = $1 AND app_id = $2 AND used_at IS NOT NULL
+                 AND NOT (used_at > $4 AND EXISTS (SELECT FROM app_sign_ins
+                     WHERE state_digest = $5 AND app_id = $2 AND binding_digest = $6))),
+             ended AS (UPDATE app_sessions t SET revoked_at = $3, revoked_reason = 'code_replayed' FROM shown
+                 WHERE t.id = shown.session_id AND t.revoked_at IS NULL)
+             SELECT FROM shown",
+        )
+        .bind::<Bytea, _>(stray.digest)
+        .bind::<SqlUuid, _>(stray.app)
+        .bind::<Timestamptz, _>(now)
+        .bind::<Timestamptz, _>(now - CODE_OVERLAP)
+        .bind::<Bytea, _>(stray.state_digest)
+        .bind::<Nullable<Bytea>, _>(stray.binding_digest)
+        .execute(&mut *self.connection().await?)
+        .await?;
+        Ok(ended > 0)
+    }
+
     /// [`Changes::redeem_app_code`] in a transaction of its own; the browser's earlier session ends with it.
     ///
     /// # Errors

@@ -6,6 +6,6 @@ mod retention;
 mod sessions;
 mod start;
 
-pub use codes::{NewAppCode, OpenedAppSession, RedeemedCode, ShownAppCode};
+pub use codes::{NewAppCode, OpenedAppSession, RedeemedCode, ShownAppCode, StrayAppCode};
 pub use sessions::{AppSession, AppSessionUse};
 pub use start::{NewAppSignIn, UsedAppSignIn};

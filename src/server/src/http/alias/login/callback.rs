@@ -6,7 +6,7 @@ use auth::app_sign_in::{CALLBACK, open_verifier};
 use auth::pkce::challenge;
 use auth::sign_in::Token;
 use secrecy::ExposeSecret;
-use store::{RedeemedCode, ShownAppCode};
+use store::{RedeemedCode, ShownAppCode, StrayAppCode, UsedAppSignIn};
 use wire::ErrorCode;
 
 use super::{binding, failure};
@@ -47,12 +47,9 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
     };
     let given =
         CallbackParameters::read(request).ok_or_else(|| failed("a parameter is missing or repeated"))?;
-    let state = Token::digest_of(&given.state);
-    let secret = binding::secret(request, &state);
-    let secret = secret.ok_or_else(|| failed("the browser has no sign-in with this state"))?;
-    let binding = Token::digest_of(&secret);
+    let (state, code) = (Token::digest_of(&given.state), Token::digest_of(&given.code));
     let app = visitor.served.id;
-    let used = visitor.store().use_app_sign_in(app, &state, &binding).await?;
+    let used = use_state(visitor, request, &state, &code).await?;
     let used = used.ok_or_else(|| failed("the state is not one of this browser, used or too old"))?;
     // A code of another issuer is not shown (RFC 9207).
     if given.issuer != base {
@@ -62,7 +59,7 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
     let verifier = verifier.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     let cookie = Token::fresh(visitor.random()).map_err(ApiError::from)?;
     let shown = ShownAppCode {
-        digest: &Token::digest_of(&given.code),
+        digest: &code,
         app,
         workspace: visitor.served.workspace,
         redirect_uri: &format!("{}{CALLBACK}", visitor.origin),
@@ -71,10 +68,7 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
     };
     match visitor.store().redeem_app_code(&shown, session::digest(request).as_deref()).await? {
         RedeemedCode::Opened(_) => {}
-        RedeemedCode::Replayed => {
-            tracing::warn!(alias = visitor.served.alias, "a code was used twice; its session has ended");
-            return Err(ErrorCode::LoginFailed.into());
-        }
+        RedeemedCode::Replayed => return Err(replayed(visitor)),
         RedeemedCode::Refused => return Err(failed("the code is not good")),
     }
     let mut answer = HttpResponse::SeeOther();
@@ -84,4 +78,31 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
         answer.cookie(cookie);
     }
     Ok(answer.finish())
+}
+
+/// Uses up the state of the browser's sign-in. If the browser has none, nothing is redeemed; a code that was redeemed before ends its session.
+async fn use_state(
+    visitor: &Visitor,
+    request: &HttpRequest,
+    state: &[u8],
+    code: &[u8],
+) -> AliasResult<Option<UsedAppSignIn>> {
+    let (store, app) = (visitor.store(), visitor.served.id);
+    let binding = binding::secret(request, state).map(|secret| Token::digest_of(&secret));
+    if let Some(binding) = &binding
+        && let Some(used) = store.use_app_sign_in(app, state, binding).await?
+    {
+        return Ok(Some(used));
+    }
+    let binding_digest = binding.as_ref().map(AsRef::as_ref);
+    let stray = StrayAppCode { digest: code, app, state_digest: state, binding_digest };
+    if store.end_stray_app_code(&stray).await? { Err(replayed(visitor)) } else { Ok(None) }
+}
+
+/// A code is good once. A second request with it may come from another party, which has read the address.
+///
+/// Source: RFC 6749, section 4.1.2, and RFC 9700.
+fn replayed(visitor: &Visitor) -> AliasError {
+    tracing::warn!(alias = visitor.served.alias, "a code was used twice; its session has ended");
+    ErrorCode::LoginFailed.into()
 }
