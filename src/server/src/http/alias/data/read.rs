@@ -23,7 +23,7 @@ pub(super) async fn list(visitor: Visitor, request: HttpRequest) -> AliasResult<
     let mut params = Params::of(&request);
     let limit = params.whole("limit", 1..=MAX_LIMIT).unwrap_or(LIMIT);
     let descending = params.one_of("order", &ORDERS).is_some_and(|order| order.starts_with('-'));
-    let cursor = params.text("cursor").filter(|cursor| !cursor.is_empty());
+    let cursor = params.text("cursor");
     query(params)?;
     let list = List { scope: access.scope, descending };
     let after = cursor.map(|cursor| list.open(&visitor, &cursor)).transpose()?;
