@@ -21,6 +21,20 @@ pub struct DataRecord {
     pub data: Map<String, Value>,
 }
 
+/// A record after a merge patch of a visitor who cannot read it: most of its data is not the visitor's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MergedRecord {
+    /// Its id.
+    pub id: String,
+    /// Counts its changes, from 1.
+    pub version: i64,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
 /// A page of records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

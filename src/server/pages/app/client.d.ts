@@ -37,6 +37,9 @@ export interface Rec<Data = Record<string, unknown>> {
   data: Data;
 }
 
+/** A record after a merge: without its data if the visitor cannot read it. */
+export type Merged<Data = Record<string, unknown>> = Omit<Rec<Data>, 'data'> & { data?: Data };
+
 export interface Page<Data = Record<string, unknown>> {
   items: Rec<Data>[];
   next_cursor: string | null;
@@ -79,6 +82,6 @@ export declare const data: {
   get<Data>(collection: string, id: string): Promise<Rec<Data>>;
   create<Data>(collection: string, value: Data, options?: { key?: string }): Promise<Rec<Data>>;
   replace<Data>(collection: string, id: string, value: Data, version: number): Promise<Rec<Data>>;
-  merge<Data>(collection: string, id: string, patch: object, version: number): Promise<Rec<Data>>;
+  merge<Data>(collection: string, id: string, patch: object, version: number): Promise<Merged<Data>>;
   remove(collection: string, id: string, version: number): Promise<void>;
 };

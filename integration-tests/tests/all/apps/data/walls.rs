@@ -39,6 +39,37 @@ async fn a_visitor_can_do_what_the_release_says() {
 }
 
 #[tokio::test]
+async fn a_visitor_who_cannot_read_receives_no_data_of_others() {
+    let t = TestService::start().await;
+    let writes = json!({"kind": "shared", "anonymous": ["create", "update"], "member": ["read"]});
+    let site = Site::publish(&t, "notes", &json!({"box": writes, "likes": open()})).await;
+    let made = site.create("box", &json!({"secret": "s3cret", "n": 1})).await;
+    assert_eq!((made.status, made.value()["data"].clone()), (201, json!({"secret": "s3cret", "n": 1})));
+    let path = format!("box/{}", made.value()["id"].as_str().unwrap());
+    assert_eq!(site.get(&path).await.refusal(), "401 login_required");
+    for patch in [json!({}), json!({"n": 2})] {
+        let merged = site.patch(&path, &[("if-match", "*")], &patch).await;
+        assert_eq!(merged.status, 200, "{}", merged.text);
+        assert_eq!(merged.etag, format!("\"v{}\"", merged.value()["version"]));
+        let mut members: Vec<_> = merged.value().as_object().unwrap().keys().cloned().collect();
+        members.sort();
+        assert_eq!(members, ["created_at", "id", "updated_at", "version"]);
+        assert!(!merged.text.contains("s3cret"), "{}", merged.text);
+    }
+    let stored = t.scalar("SELECT data FROM app_records").await;
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&stored).unwrap(),
+        json!({"secret": "s3cret", "n": 2})
+    );
+    // A replacement brings all of its data along.
+    let replaced = site.put(&path, &[("if-match", "*")], &json!({"data": {"n": 3}})).await;
+    assert_eq!((replaced.status, replaced.value()["data"].clone()), (200, json!({"n": 3})));
+    let readable = site.made("likes", &json!({"a": 1})).await;
+    let merged = site.patch(&readable, &[("if-match", "*")], &json!({"b": 2})).await;
+    assert_eq!(merged.value()["data"], json!({"a": 1, "b": 2}));
+}
+
+#[tokio::test]
 async fn only_pages_of_the_app_change_its_records() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;

@@ -23,6 +23,8 @@ const PERMIT_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Access {
     served: Arc<ServedApp>,
     name: String,
+    /// Whether the visitor can read it, too.
+    pub(super) can_read: bool,
     /// The visitor's records in it.
     pub(super) scope: RecordScope,
 }
@@ -36,20 +38,20 @@ impl Access {
         let name = segment(request, "collection")?.to_owned();
         let collection = visitor.served.release.collections.get(&name).ok_or(ErrorCode::AppPathNotFound)?;
         let capabilities = &collection.frozen.capabilities;
-        let of_members = capabilities.member.contains(&verb);
         let is_user = collection.frozen.kind == CollectionKind::User;
         let member = visitor.member.as_ref().map(|member| member.user);
-        let allowed = match member {
-            Some(_) => of_members,
+        let can = |verb: CollectionVerb| match member {
+            Some(_) => capabilities.member.contains(&verb),
             None => capabilities.anonymous.contains(&verb) && !is_user,
         };
-        if !allowed {
-            let could = of_members && member.is_none();
+        if !can(verb) {
+            let could = capabilities.member.contains(&verb) && member.is_none();
             return Err(if could { ErrorCode::LoginRequired } else { ErrorCode::AppForbidden }.into());
         }
         let owner = member.filter(|_| is_user);
         let scope = RecordScope { app: visitor.served.id, collection: collection.id, owner };
-        Ok(Self { served: Arc::clone(&visitor.served), name, scope })
+        let can_read = can(CollectionVerb::Read);
+        Ok(Self { served: Arc::clone(&visitor.served), name, can_read, scope })
     }
 
     /// As the release froze it.

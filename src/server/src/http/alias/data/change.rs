@@ -8,14 +8,14 @@ use engine::records::merge_patch;
 use serde_json::Value;
 use store::{Changes, LockedCollection, RecordRefusal, RecordWrite, StoredRecord};
 use uuid::Uuid;
-use wire::{CollectionVerb, DataRecord, ErrorCode};
+use wire::{CollectionVerb, DataRecord, ErrorCode, MergedRecord};
 
 use super::super::error::{AliasError, AliasResult};
 use super::super::visitor::Visitor;
 use super::access::{Access, change_permit, check_storage, check_write, id, no_query};
 use super::body::{MERGE_PATCH, check_schema, form, json, members, read, read_json, version};
 use super::precondition::Precondition;
-use super::{answer, record, refused};
+use super::{answer, record, refused, tagged};
 use crate::http::error::ApiError;
 
 /// How often a patch is merged before its record is locked; the last time, under the lock.
@@ -80,10 +80,19 @@ pub(super) async fn patch(
             replace(changes, &locked, &current, &text).await.map(Some)
         });
         if let Some(changed) = changed.await? {
-            return Ok(answer(HttpResponse::Ok(), &changed));
+            return Ok(merged_answer(&access, changed));
         }
         attempt += 1;
     }
+}
+
+/// The record; without its data, most of which the request did not bring along, if the visitor cannot read it.
+fn merged_answer(access: &Access, changed: DataRecord) -> HttpResponse {
+    if access.can_read {
+        return answer(HttpResponse::Ok(), &changed);
+    }
+    let DataRecord { id, version, created_at, updated_at, data: _ } = changed;
+    tagged(HttpResponse::Ok(), version).json(MergedRecord { id, version, created_at, updated_at })
 }
 
 /// The data of a record with a patch, checked, as it is stored.

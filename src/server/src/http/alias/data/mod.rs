@@ -65,9 +65,14 @@ fn tag(version: i64) -> String {
 }
 
 /// An answer with a record.
-fn answer(mut head: HttpResponseBuilder, record: &DataRecord) -> HttpResponse {
-    if let Ok(tag) = HeaderValue::from_str(&tag(record.version)) {
+fn answer(head: HttpResponseBuilder, record: &DataRecord) -> HttpResponse {
+    tagged(head, record.version).json(record)
+}
+
+/// An answer with the tag of this version.
+fn tagged(mut head: HttpResponseBuilder, version: i64) -> HttpResponseBuilder {
+    if let Ok(tag) = HeaderValue::from_str(&tag(version)) {
         head.insert_header((ETAG, tag));
     }
-    head.json(record)
+    head
 }
