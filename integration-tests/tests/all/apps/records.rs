@@ -58,6 +58,12 @@ async fn an_app_is_created_listed_changed_and_deleted() {
     assert_ne!(changed["updated_at"], made["updated_at"]);
     assert_eq!(patch(json!({"name": "Renamed"})).await.status, 200);
     assert_eq!(patch(json!({})).await.refusal(), "422 request.invalid");
+    let headers = [("content-type", "application/json")];
+    let twice = r#"{"name": "Once", "name": "Twice"}"#;
+    let refused = root.send("PATCH", &format!("{APPS}/first"), &headers, twice).await;
+    assert_eq!(refused.refusal(), "400 request.invalid_json");
+    let twice = r#"{"alias": "third", "name": "Third", "alias": "third"}"#;
+    assert_eq!(root.send("POST", APPS, &headers, twice).await.refusal(), "400 request.invalid_json");
     assert_eq!(patch(json!({"alias": "other"})).await.value()["detail"]["errors"][0]["code"], "unchangeable");
     assert_eq!(delete(&root, "first").await, 204);
     assert_eq!(delete(&root, "first").await, 404);

@@ -7,9 +7,9 @@ use actix_web::http::header;
 use actix_web::web::{self, Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
 use kernel::Clock;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use wire::{ErrorCode, FieldError};
+use wire::{ErrorCode, FieldError, UniqueJson};
 
 use super::chat::{Pace, UploadPermit};
 use super::error::{ApiError, ApiResult};
@@ -116,8 +116,17 @@ pub(super) fn json(body: &[u8]) -> ApiResult<Value> {
     json_of("request body", body)
 }
 
-/// The same for other documents, called `what`.
+/// The same; a body that repeats a member of an object is refused.
+pub(super) fn unique_json(body: &[u8]) -> ApiResult<Value> {
+    document("request body", body).map(|UniqueJson(value)| value)
+}
+
+/// The same as [`json`] for other documents, called `what`.
 pub(super) fn json_of(what: &str, text: &[u8]) -> ApiResult<Value> {
+    document(what, text)
+}
+
+fn document<T: DeserializeOwned>(what: &str, text: &[u8]) -> ApiResult<T> {
     let not_json = |problem: &str| {
         Err(ApiError::new(ErrorCode::InvalidJson).with_message(format!("The {what} {problem}")))
     };
@@ -136,7 +145,7 @@ pub(super) fn json_of(what: &str, text: &[u8]) -> ApiResult<Value> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     // Its own limit is one level lower than ours.
     reader.disable_recursion_limit();
-    let document = Value::deserialize(&mut reader).and_then(|document| reader.end().map(|()| document));
+    let document = T::deserialize(&mut reader).and_then(|document| reader.end().map(|()| document));
     document.or_else(|error| not_json(&format!("is not valid JSON: {error}.")))
 }
 
@@ -162,16 +171,31 @@ fn is_flat_enough(body: &[u8]) -> bool {
 
 /// The body as JSON of any shape, which it has to say of itself.
 pub(super) fn any(request: &HttpRequest, body: &[u8]) -> ApiResult<Value> {
+    check_type(request, body)?;
+    json(body)
+}
+
+fn check_type(request: &HttpRequest, body: &[u8]) -> ApiResult<()> {
     // That there is no body says more than that it has no type.
     if !body.trim_ascii().is_empty() && !is_json(request) {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
     }
-    json(body)
+    Ok(())
 }
 
 /// The body as the object of a request.
 pub(super) fn object(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
-    match any(request, body)? {
+    members(any(request, body)?)
+}
+
+/// The same; a body that repeats a member is refused.
+pub(super) fn unique_object(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
+    check_type(request, body)?;
+    members(unique_json(body)?)
+}
+
+fn members(value: Value) -> ApiResult<Map<String, Value>> {
+    match value {
         Value::Object(members) => Ok(members),
         _ => {
             let problem = FieldError::new("", "type", "must be an object");
@@ -189,13 +213,7 @@ pub(super) async fn large_object(request: &HttpRequest, body: Bytes) -> ApiResul
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
     }
     let parsed = web::block(move || json(&body)).await;
-    match parsed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?? {
-        Value::Object(members) => Ok(members),
-        _ => {
-            let problem = FieldError::new("", "type", "must be an object");
-            Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]))
-        }
-    }
+    members(parsed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))??)
 }
 
 /// The same where a request may do without a body: one of white space is none, whatever type it claims to be.

@@ -71,7 +71,15 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         Params::of(&self.request).and(read(&body::object(&self.request, &self.body)?))
     }
 
-    /// The same where there need not be a body.
+    /// The same; a body that repeats a member is refused.
+    pub(super) fn wanted_once<T>(
+        &self,
+        read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
+    ) -> ApiResult<T> {
+        Params::of(&self.request).and(read(&body::unique_object(&self.request, &self.body)?))
+    }
+
+    /// The same as [`Self::wanted`] where there need not be a body.
     pub(super) fn wanted_if_any<T>(
         &self,
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,

@@ -43,11 +43,15 @@ async fn a_record_has_at_most_64_kib_32_levels_and_no_nul() {
     let post = async |headers: &[(&str, &str)], body: &str| {
         site.send("POST", "/__service/data/likes", headers, body).await.refusal()
     };
-    for bad in
-        ["", "{", "{\"data\": {\"a\": \"\\ud800\"}}", &format!("{}{}", "[".repeat(129), "]".repeat(129))]
-    {
+    let deep = format!("{}{}", "[".repeat(129), "]".repeat(129));
+    let surrogate = "{\"data\": {\"a\": \"\\ud800\"}}";
+    let repeated = [r#"{"data": {"a": 1, "a": 2}}"#, r#"{"data": {}, "data": {}}"#];
+    for bad in ["", "{", surrogate, &deep].into_iter().chain(repeated) {
         assert_eq!(post(&[JSON], bad).await, "400 invalid_json", "{bad:.30}");
     }
+    let repeated = r#"{"a": {"b": 1, "b": null}}"#;
+    let full = format!("/__service/data/{path}");
+    assert_eq!(site.send("PATCH", &full, &[PATCH, any[0]], repeated).await.refusal(), "400 invalid_json");
     for bad in ["[]", "5", "{}", r#"{"data": {}, "id": "x"}"#, r#"{"data": {}, "version": 1}"#] {
         assert_eq!(post(&[JSON], bad).await, "422 record_invalid", "{bad}");
     }

@@ -55,6 +55,8 @@ async fn each_refusal_has_its_code() {
         ("form", good.clone(), "{", "400 invalid_json"),
         ("form", good.clone(), deep.as_str(), "400 invalid_json"),
         ("form", good.clone(), r#"{"text":"\ud800"}"#, "400 invalid_json"),
+        ("form", good.clone(), r#"{"text":"a","text":"b"}"#, "400 invalid_json"),
+        ("form", good.clone(), r#"{"text":"a","more":[{"b":1,"b":1}]}"#, "400 invalid_json"),
         ("form", good.clone(), r#"["text"]"#, "422 input_invalid"),
         ("form", good.clone(), r#""text""#, "422 input_invalid"),
         ("form", good.clone(), r#"{"text":1}"#, "422 input_invalid"),

@@ -26,7 +26,7 @@ pub(super) async fn read(request: &HttpRequest, payload: Payload, clock: &dyn Cl
     if !body::is_json(request) {
         return Err(ErrorCode::AppUnsupportedMediaType.into());
     }
-    let input = body::json(&bytes).map_err(|_| AliasError::from(ErrorCode::AppInvalidJson))?;
+    let input = body::unique_json(&bytes).map_err(|_| AliasError::from(ErrorCode::AppInvalidJson))?;
     if input.is_object() {
         return Ok(input);
     }
