@@ -137,7 +137,11 @@ fn read_as<T>(
         findings.line(Code::NotUtf8, MANIFEST, None, "The manifest has bytes that are not UTF-8.");
         return Ok(None);
     };
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.starts_with('\u{feff}') {
+        let detail = "The manifest begins with a byte order mark; save it as UTF-8 without one.";
+        findings.line(Code::ManifestInvalid, MANIFEST, Some(1), detail);
+        return Ok(None);
+    }
     let value = match json::parse(text) {
         Ok(value) => value,
         Err(wrong) => {

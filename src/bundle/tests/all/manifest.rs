@@ -54,7 +54,7 @@ fn texts() -> Vec<Row> {
     let deep = format!("{{\"schema_version\":1,\"bindings\":{}{}}}", "[".repeat(40), "]".repeat(40));
     let deeper = "[".repeat(100_000);
     let large = format!("{}{}", changed("/spa", json!(false)), " ".repeat(256 * 1024));
-    let invalid: [(&str, String); 14] = [
+    let invalid: [(&str, String); 15] = [
         ("no text", String::new()),
         ("no JSON", "bindings: {}".to_owned()),
         ("a comment", "{} // x".to_owned()),
@@ -71,6 +71,7 @@ fn texts() -> Vec<Row> {
         ("40 levels", deep),
         ("100,000 levels", deeper),
         ("more than 256 KiB", large),
+        ("a byte order mark", format!("\u{feff}{}", changed("/spa", json!(false)))),
         ("a number too large", "{\"schema_version\": 1e999, \"bindings\": {}}".to_owned()),
     ];
     let mut rows: Vec<Row> = invalid
@@ -336,6 +337,11 @@ fn findings_of_a_manifest_have_their_lines() {
         (6, "`/bindings/ask/version` must be an integer from 1 to 2147483647.".to_owned()),
     ];
     assert_eq!(found, expected);
+    let marked = refused(&with(format!("\u{feff}{}", changed("/spa", json!(false)))));
+    assert_eq!(
+        (marked[0].line, marked[0].detail.as_str()),
+        (Some(1), "The manifest begins with a byte order mark; save it as UTF-8 without one.")
+    );
     let repeated = refused(&with("{\n\"schema_version\": 1,\n\"schema_version\": 1}"));
     assert_eq!(
         (repeated[0].line, repeated[0].detail.as_str()),
