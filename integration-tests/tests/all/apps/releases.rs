@@ -31,6 +31,13 @@ async fn a_deployment_is_acknowledged_and_published() {
     for body in [json!({}), json!({"permission_revision": null}), json!({"permission_revision": 1})] {
         assert_eq!(acknowledge(body).await.refusal(), "422 request.invalid");
     }
+    // An empty body lacks it, too; a repeated member is no JSON that has one meaning.
+    for path in [format!("{at}/acknowledge"), app.path("/rollback")] {
+        assert_eq!(t.post(&path, "").await.refusal(), "422 request.invalid", "{path}");
+        let unknown = t.post(&path, r#"{"x": 1, "\u0078": 1}"#).await;
+        assert_eq!(unknown.refusal(), "400 request.invalid_json", "{path}");
+        assert!(unknown.message().contains("the member `x` is repeated"), "{}", unknown.message());
+    }
     let revision = &read["permission_revision"];
     let acknowledged = acknowledge(json!({"permission_revision": revision})).await;
     assert_eq!((acknowledged.status, &acknowledged.value()["permission_revision"]), (200, revision));

@@ -79,6 +79,17 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         Params::of(&self.request).and(read(&body::unique_object(&self.request, &self.body)?))
     }
 
+    /// The same of a request whose body may be empty: what it needs is missing then.
+    pub(super) fn wanted_once_if_any<T>(
+        &self,
+        read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
+    ) -> ApiResult<T> {
+        if self.body.trim_ascii().is_empty() {
+            return Params::of(&self.request).and(read(&Map::new()));
+        }
+        self.wanted_once(read)
+    }
+
     /// The same as [`Self::wanted`] where there need not be a body.
     pub(super) fn wanted_if_any<T>(
         &self,
