@@ -23,6 +23,14 @@ pub struct Finding {
     pub detail: String,
 }
 
+impl Finding {
+    /// A finding about one file, whose name is escaped and shortened.
+    #[must_use]
+    pub fn of_file(code: Code, name: &[u8], detail: impl Into<String>) -> Self {
+        Self { code, path: Some(printable(name)), line: None, detail: detail.into() }
+    }
+}
+
 /// A remark that does not refuse the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
@@ -55,7 +63,7 @@ impl Findings {
 
     /// A finding about one file.
     pub(crate) fn file(&mut self, code: Code, name: &[u8], detail: impl Into<String>) {
-        self.add(Finding { code, path: Some(printable(name)), line: None, detail: detail.into() });
+        self.add(Finding::of_file(code, name, detail));
     }
 
     /// A finding about one line of a file.

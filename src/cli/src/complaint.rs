@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use bundle::{Code, Finding};
 use client::{ClientError, Fault};
 use serde::Serialize;
 use serde_json::json;
@@ -72,6 +73,21 @@ impl Complaint {
     /// The call makes no sense: status 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { status: 2, message: message.into(), ..Self::default() }
+    }
+
+    /// A bundle that cannot become an archive: as if the service had refused it.
+    pub(crate) fn of_bundle(findings: Vec<Finding>) -> Self {
+        let code = findings.first().map(|first| first.code);
+        let message = code.map(Code::message).unwrap_or_default();
+        let finding = |found: Finding| BundleFinding {
+            code: found.code.as_str().to_owned(),
+            path: found.path,
+            line: found.line,
+            detail: found.detail,
+        };
+        let code = code.map(|code| code.as_str().to_owned());
+        let findings = findings.into_iter().map(finding).collect();
+        Self { code, findings, ..Self::failed(message) }
     }
 
     /// What the client says of a service at `base`.

@@ -81,6 +81,19 @@ async fn a_folder_is_deployed_and_what_is_wrong_with_it_is_told() {
         "{}",
         checked.out
     );
+    for name in ["a", "b"] {
+        std::os::unix::fs::symlink("index.html", folder.path().join(name)).unwrap();
+    }
+    let checked = terminal.run(&["app", "check", path]).await;
+    assert_eq!((checked.status, checked.err.as_str()), (Some(1), ""));
+    assert!(
+        checked.out.contains("\na  symlink\n") && checked.out.contains("\nb  symlink\n"),
+        "{}",
+        checked.out
+    );
+    let refused = terminal.run(&["app", "deploy", "desk", path]).await;
+    assert_eq!(refused.status, Some(1), "{}", refused.err);
+    assert!(refused.err.contains("(symlink)") && refused.err.contains("\n  b: "), "{}", refused.err);
     let missing = terminal.run(&["app", "deploy", "desk", "/nowhere"]).await;
     assert!(missing.status == Some(2) && missing.err.contains("cannot be read"), "{}", missing.err);
 }
@@ -145,9 +158,13 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
         unasked.err
     );
     let shown = terminal.does(&["app", "permissions", "desk"]).await;
-    assert!(shown.contains("acknowledged no\n") && shown.contains("~ /wasm false -> true"), "{shown}");
+    let first = "The app has no release: every permission is new.\n+ /bindings none\n+ /collections none\n+ /frame_ancestors none\n+ /wasm true\n";
+    assert!(shown.contains("acknowledged no\n") && shown.ends_with(first), "{shown}");
     let unsure = terminal.run(&["app", "acknowledge", "desk"]).await;
-    assert!(unsure.status == Some(2) && unsure.err.contains("~ /wasm false -> true"), "{}", unsure.err);
+    assert!(unsure.status == Some(2) && unsure.err.starts_with(first), "{}", unsure.err);
+    assert!(unsure.err.contains("standard input is not a terminal") && unsure.err.contains("add --yes"));
+    let unsure = terminal.run(&["app", "deploy", "desk", path, "--publish", "--acknowledge"]).await;
+    assert!(unsure.status == Some(2) && unsure.err.contains("add --yes"), "{}", unsure.err);
     let sure = terminal.run(&["app", "deploy", "desk", path, "--publish", "--acknowledge", "--yes"]).await;
     assert!(
         sure.status == Some(0) && sure.out.contains("Published release 1 of desk ("),
@@ -155,6 +172,8 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
         sure.out,
         sure.err
     );
+    let shown = terminal.does(&["app", "permissions", "desk"]).await;
+    assert!(shown.ends_with("No permission differs from the active release.\n"), "{shown}");
     let published = terminal.does(&["app", "publish", "desk"]).await;
     assert!(published.starts_with("Published release 2 of desk ("), "{published}");
     let back = terminal.does(&["app", "rollback", "desk", "1"]).await;

@@ -1,10 +1,11 @@
 //! A bundle as a file: an archive as it is, or a folder that is archived. The same folder is always the same archive.
 
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::fs::{File, FileType};
 use std::io::{self, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use bundle::Limits;
+use bundle::{Code, Finding, Limits, MAX_FINDINGS};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
@@ -14,23 +15,49 @@ const MAX_FOLDER_BYTES: u64 = Limits::HIGHEST.expanded;
 /// Files of a folder. No service accepts more.
 const MAX_FILES: usize = Limits::HIGHEST.files;
 
+/// Why a bundle is not opened.
+#[derive(Debug)]
+pub(super) enum Unopened {
+    /// It cannot be read.
+    Io(io::Error),
+    /// A folder has links or special files, the first ones by name.
+    Refused(Vec<Finding>),
+}
+
+impl From<io::Error> for Unopened {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// What a folder contains.
+#[derive(Default)]
+struct Contents {
+    files: Vec<PathBuf>,
+    refused: BTreeSet<Finding>,
+}
+
 /// Opens a bundle for reading.
-pub(super) fn open(path: &Path) -> io::Result<File> {
+pub(super) fn open(path: &Path) -> Result<File, Unopened> {
     let file = File::open(path)?;
     if !file.metadata()?.is_dir() {
         return Ok(file);
     }
-    let mut paths = Vec::new();
-    collect(path, &mut paths)?;
+    let mut contents = Contents::default();
+    contents.collect(path, path)?;
+    let Contents { files: paths, refused } = contents;
+    if !refused.is_empty() {
+        return Err(Unopened::Refused(refused.into_iter().collect()));
+    }
     let sizes = paths.iter().map(|file| Ok(file.metadata()?.len()));
     if sizes.sum::<io::Result<u64>>()? > MAX_FOLDER_BYTES {
         let message = format!("its files have more than {MAX_FOLDER_BYTES} bytes");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message).into());
     }
     let mut named =
         paths.into_iter().map(|file| Ok((name(path, &file)?, file))).collect::<io::Result<Vec<_>>>()?;
     named.sort_unstable();
-    write(named.into_iter().map(|(name, file)| Ok((name, File::open(file)?))))
+    Ok(write(named.into_iter().map(|(name, file)| Ok((name, File::open(file)?))))?)
 }
 
 /// Archives files in this order.
@@ -50,25 +77,37 @@ pub(crate) fn write<R: io::Read>(files: impl Iterator<Item = io::Result<(String,
     Ok(archive)
 }
 
-/// The files below a folder.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in folder.read_dir()? {
-        let entry = entry?;
-        let (path, kind) = (entry.path(), entry.file_type()?);
-        if kind.is_dir() {
-            collect(&path, files)?;
-        } else if kind.is_file() {
-            if files.len() == MAX_FILES {
-                let message = format!("it has more than {MAX_FILES} files");
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+impl Contents {
+    /// Adds what is below a folder of the bundle at `root`.
+    fn collect(&mut self, root: &Path, folder: &Path) -> io::Result<()> {
+        for entry in folder.read_dir()? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            if kind.is_dir() {
+                self.collect(root, &path)?;
+            } else if kind.is_file() {
+                if self.files.len() == MAX_FILES {
+                    let message = format!("it has more than {MAX_FILES} files");
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+                }
+                self.files.push(path);
+            } else {
+                self.refuse(path.strip_prefix(root).unwrap_or(&path), kind);
             }
-            files.push(path);
-        } else {
-            let message = format!("{} is neither a file nor a folder", path.display());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, path: &Path, kind: FileType) {
+        let (code, detail) = match kind.is_symlink() {
+            true => (Code::Symlink, "The entry is a symbolic link."),
+            false => (Code::SpecialFile, "The entry is neither a file nor a folder."),
+        };
+        self.refused.insert(Finding::of_file(code, path.as_os_str().as_encoded_bytes(), detail));
+        if self.refused.len() > MAX_FINDINGS {
+            self.refused.pop_last();
         }
     }
-    Ok(())
 }
 
 /// The path of a file in the archive.
@@ -97,13 +136,14 @@ mod tests {
         for number in 0..=MAX_FILES {
             File::create(folder.path().join(number.to_string())).unwrap();
         }
-        let mut files = Vec::new();
-        let error = collect(folder.path(), &mut files).unwrap_err();
-        assert_eq!((error.to_string().as_str(), files.len()), ("it has more than 20000 files", MAX_FILES));
+        let collect = || {
+            let mut contents = Contents::default();
+            let collected = contents.collect(folder.path(), folder.path());
+            (contents.files.len(), collected.map_err(|error| error.to_string()))
+        };
+        assert_eq!(collect(), (MAX_FILES, Err("it has more than 20000 files".to_owned())));
         std::fs::remove_file(folder.path().join("0")).unwrap();
-        files.clear();
-        collect(folder.path(), &mut files).unwrap();
-        assert_eq!(files.len(), MAX_FILES);
+        assert_eq!(collect(), (MAX_FILES, Ok(())));
     }
 
     #[test]
@@ -130,11 +170,32 @@ mod tests {
         let Ok(Verdict::Accepted(accepted)) = verdict else { panic!("{verdict:?}") };
         let paths: Vec<&str> = accepted.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["assets/app.js", "index.html"]);
-        let link = folder.path().join("link");
-        std::os::unix::fs::symlink(index, &link).unwrap();
-        assert_eq!(open(folder.path()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
-        std::fs::remove_file(&link).unwrap();
-        File::create(link).unwrap().set_len(MAX_FOLDER_BYTES + 1).unwrap();
-        assert_eq!(open(folder.path()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        File::create(folder.path().join("large")).unwrap().set_len(MAX_FOLDER_BYTES + 1).unwrap();
+        let Err(Unopened::Io(error)) = open(folder.path()) else { panic!("a folder of too many bytes") };
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn each_link_and_special_file_of_a_folder_is_a_finding() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("index.html"), "<p>Hi</p>").unwrap();
+        std::fs::create_dir(at("assets")).unwrap();
+        std::os::unix::fs::symlink(at("index.html"), at("b\n.html")).unwrap();
+        std::os::unix::fs::symlink("nowhere", at("assets/a")).unwrap();
+        std::os::unix::fs::symlink("assets", at("more")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("s")).unwrap();
+        let refused = || match open(folder.path()) {
+            Err(Unopened::Refused(findings)) => findings,
+            opened => panic!("{opened:?}"),
+        };
+        let found: Vec<_> =
+            refused().into_iter().map(|one| format!("{} {}", one.code.as_str(), one.path.unwrap())).collect();
+        assert_eq!(found, ["symlink assets/a", r"symlink b\u{a}.html", "symlink more", "special_file s"]);
+        for number in 0..MAX_FINDINGS {
+            std::os::unix::fs::symlink("nowhere", at(&format!("a{number:03}"))).unwrap();
+        }
+        let found = refused();
+        assert_eq!((found.len(), found[49].path.as_deref()), (MAX_FINDINGS, Some("a049")));
     }
 }

@@ -1,5 +1,6 @@
 //! `callboard app check`.
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -7,7 +8,8 @@ use bundle::{CheckError, Limits, Verdict};
 use clap::Args;
 use kernel::SystemClock;
 
-use super::{archive, report};
+use super::archive::{self, Unopened};
+use super::report;
 use crate::options::ClientOptions;
 use crate::output::{Failure, Output, piece, pretty, say};
 use crate::terminal::Paint;
@@ -25,15 +27,11 @@ impl Check {
     pub(super) fn run(&self, options: &ClientOptions) -> Result<(), Failure> {
         options.without_service("app check")?;
         let name = self.file.display().to_string();
-        let mut archive = archive::open(&self.file).map_err(|error| unreadable(&name, &error))?;
-        let verdict = bundle::check(&mut archive, &Limits::DEFAULT, &SystemClock::new(), bundle::TIME);
-        let verdict = verdict.map_err(|error| match error {
-            CheckError::Io(error) => unreadable(&name, &error),
-            CheckError::Overdue => {
-                let limit = bundle::TIME.as_secs();
-                format!("{name} cannot be checked within {limit} s: its documents are too complex").into()
-            }
-        })?;
+        let verdict = match archive::open(&self.file) {
+            Ok(archive) => check(&name, archive)?,
+            Err(Unopened::Refused(findings)) => Verdict::Refused(findings),
+            Err(Unopened::Io(error)) => return Err(unreadable(&name, &error)),
+        };
         match options.output() {
             Output::Json => say(pretty(&report::json(&verdict))?)?,
             Output::Human => piece(report::text(&name, &verdict, Paint::stdout()))?,
@@ -43,6 +41,17 @@ impl Check {
             Verdict::Refused(_) => Err(Failure::Said),
         }
     }
+}
+
+fn check(name: &str, mut archive: File) -> Result<Verdict, Failure> {
+    let verdict = bundle::check(&mut archive, &Limits::DEFAULT, &SystemClock::new(), bundle::TIME);
+    verdict.map_err(|error| match error {
+        CheckError::Io(error) => unreadable(name, &error),
+        CheckError::Overdue => {
+            let limit = bundle::TIME.as_secs();
+            format!("{name} cannot be checked within {limit} s: its documents are too complex").into()
+        }
+    })
 }
 
 fn unreadable(name: &str, error: &io::Error) -> Failure {
@@ -110,6 +119,8 @@ mod tests {
             matches!(check(folder.path()), Err(Failure::Said)),
             "a folder without an index is checked, too"
         );
+        std::os::unix::fs::symlink("app.zip", folder.path().join("link")).unwrap();
+        assert!(matches!(check(folder.path()), Err(Failure::Said)), "a folder with links: status 1");
         let missing = folder.path().join("missing.zip");
         assert!(matches!(check(&missing), Err(Failure::Told(_))), "wrong usage: status 2");
     }

@@ -8,7 +8,9 @@ use clap::Args;
 use client::Archive;
 use wire::{DeploymentRecord, DeploymentSummary};
 
-use super::{Named, archive, releases, report};
+use super::archive::{self, Unopened};
+use super::{Named, releases, report};
+use crate::complaint::Complaint;
 use crate::options::{Session, new_key};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::parts;
@@ -46,7 +48,10 @@ impl Deploy {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let unreadable =
             |error: io::Error| Failure::usage(format!("{} cannot be read: {error}", self.bundle.display()));
-        let file = archive::open(&self.bundle).map_err(unreadable)?;
+        let file = archive::open(&self.bundle).map_err(|unopened| match unopened {
+            Unopened::Io(error) => unreadable(error),
+            Unopened::Refused(findings) => Complaint::of_bundle(findings).into(),
+        })?;
         let size = file.metadata().map_err(unreadable)?.len();
         let archive = Archive { size, chunks: Chunks { file, size, sent: 0, underway: Underway::new() } };
         let deployed = session.client.deploy(&self.named.app, &new_key()?, archive).await;

@@ -6,7 +6,8 @@ use clap::Args;
 use client::Part;
 use serde_json::Value;
 use wire::{
-    AcknowledgementRecord, DeploymentSummary, PermissionsRecord, ReleaseRecord, ReleaseSummary, RollBack,
+    AcknowledgementRecord, DeploymentSummary, Permissions as Permitted, PermissionsRecord, ReleaseRecord,
+    ReleaseSummary, RollBack,
 };
 
 use super::Named;
@@ -91,10 +92,11 @@ impl Permissions {
         if session.output == Output::Json {
             return say(pretty(&read)?);
         }
+        let is_first = is_first(session, &self.named.app).await?;
         say(format_args!("deployment   {id}"))?;
         say(format_args!("revision     {}", read.permission_revision))?;
         say(format_args!("acknowledged {}", if read.acknowledged { "yes" } else { "no" }))?;
-        changes(&read)
+        lines(&read, is_first).into_iter().try_for_each(say)
     }
 }
 
@@ -164,11 +166,11 @@ pub(super) async fn acknowledge(
 ) -> Result<AcknowledgementRecord, Failure> {
     let read = session.client.permissions(app, deployment).await.map_err(|error| session.failed(error))?;
     if !read.acknowledged {
-        for line in lines(&read) {
+        for line in lines(&read, is_first(session, app).await?) {
             complain(line);
         }
-        if !yes && !confirmed("Acknowledge these permissions? [y/N] ")? {
-            return Err(Failure::usage("not acknowledged; answer \"y\", or add --yes"));
+        if !yes {
+            confirm()?;
         }
     }
     let acknowledged = session.client.acknowledge(app, deployment, &read.permission_revision).await;
@@ -195,26 +197,62 @@ fn show(session: &Session, app: &str, release: &ReleaseRecord) -> Result<(), Fai
     say(format_args!("Published release {} of {app} ({}).", summary.number, summary.id))
 }
 
-/// Whether the person at the terminal says yes.
-fn confirmed(question: &str) -> Result<bool, Failure> {
+/// The person at the terminal says yes.
+fn confirm() -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
-        return Ok(false);
+        return Err(Failure::usage(
+            "not acknowledged: standard input is not a terminal, which could answer; add --yes to acknowledge these permissions",
+        ));
     }
     let mut output = io::stderr().lock();
-    let _ = write!(output, "{question}").and_then(|()| output.flush());
+    let _ = write!(output, "Acknowledge these permissions? [y/N] ").and_then(|()| output.flush());
     drop(output);
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
     read.map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
-    Ok(["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()))
+    match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::usage("not acknowledged; answer \"y\", or add --yes")),
+    }
 }
 
-fn changes(read: &PermissionsRecord) -> Result<(), Failure> {
-    lines(read).into_iter().try_for_each(say)
+/// Whether the app has no release that permissions could differ from.
+async fn is_first(session: &Session, app: &str) -> Result<bool, Failure> {
+    let app = session.client.app(app).await.map_err(|error| session.failed(error))?;
+    Ok(app.active_release.is_none())
 }
 
-/// What differs from the active release, a line for each member.
-fn lines(read: &PermissionsRecord) -> Vec<String> {
+/// What differs from the active release, a line for each member; before the first release, everything.
+fn lines(read: &PermissionsRecord, is_first: bool) -> Vec<String> {
+    let changed = if is_first { every(&read.permissions) } else { differing(read) };
+    let named = |(id, workflow): (&String, &wire::PermissionWorkflow)| {
+        format!("  workflow {id} is {} ({})", harmless(&workflow.handle), harmless(&workflow.name))
+    };
+    let workflows = read.workflows.iter().filter(|_| is_first || !read.changes.is_empty()).map(named);
+    changed.into_iter().chain(workflows).collect()
+}
+
+/// Each permission, as an addition.
+fn every(permissions: &Permitted) -> Vec<String> {
+    let mut lines = vec!["The app has no release: every permission is new.".to_owned()];
+    let permissions = serde_json::to_value(permissions).unwrap_or_default();
+    for (part, value) in permissions.as_object().into_iter().flatten() {
+        match value {
+            Value::Object(named) if !named.is_empty() => {
+                let named = named.iter();
+                lines.extend(named.flat_map(|(name, value)| {
+                    whole(&format!("+ /{part}/{}", harmless(&wire::escape(name))), value)
+                }));
+            }
+            Value::Object(_) => lines.push(format!("+ /{part} none")),
+            Value::Array(items) if items.is_empty() => lines.push(format!("+ /{part} none")),
+            value => lines.extend(whole(&format!("+ /{part}"), value)),
+        }
+    }
+    lines
+}
+
+fn differing(read: &PermissionsRecord) -> Vec<String> {
     if read.changes.is_empty() {
         return vec!["No permission differs from the active release.".to_owned()];
     }
@@ -226,11 +264,7 @@ fn lines(read: &PermissionsRecord) -> Vec<String> {
             (before, after) => vec![format!("~ {path} {} -> {}", shown(before), shown(after))],
         }
     };
-    let named = |(id, workflow): (&String, &wire::PermissionWorkflow)| {
-        format!("  workflow {id} is {} ({})", harmless(&workflow.handle), harmless(&workflow.name))
-    };
-    let workflows = read.workflows.iter().map(named);
-    read.changes.iter().flat_map(line).chain(workflows).collect()
+    read.changes.iter().flat_map(line).collect()
 }
 
 /// What was added or removed: of an object each member on a line of its own.
@@ -262,6 +296,33 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn before_the_first_release_every_permission_is_new() {
+        let title = "The app has no release: every permission is new.";
+        let none = ["+ /bindings none", "+ /collections none", "+ /frame_ancestors none", "+ /wasm false"];
+        assert_eq!(every(&Permitted::default()), [&[title][..], &none].concat());
+        let some: Permitted = serde_json::from_value(json!({
+            "bindings": {},
+            "collections": {"notes": {"kind": "user", "anonymous": [], "member": ["read"]}},
+            "frame_ancestors": ["https://example.org"],
+            "wasm": true,
+        }))
+        .unwrap();
+        let mut lines = every(&some);
+        lines.sort();
+        let expected = [
+            "    anonymous: none",
+            "    kind: user",
+            "    member: read",
+            "+ /bindings none",
+            "+ /collections/notes",
+            "+ /frame_ancestors [\"https://example.org\"]",
+            "+ /wasm true",
+            title,
+        ];
+        assert_eq!(lines, expected);
+    }
 
     #[test]
     fn an_added_binding_has_a_line_for_each_member() {
