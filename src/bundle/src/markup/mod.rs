@@ -145,7 +145,7 @@ fn html<'a>(
         state.report.line = line;
         match what {
             What::Style => {
-                rules::imports(&text, &mut state.report);
+                rules::style_sheet(&text, &mut state.report);
                 if urls::runs_in_style(&text) {
                     state
                         .report

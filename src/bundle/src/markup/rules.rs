@@ -210,7 +210,9 @@ fn resources(tag: &Tag<'_>, report: &mut Report<'_>) {
     };
     let single = attributes.iter().filter_map(|name| tag.get(name));
     let sets = ["srcset", "imagesrcset"].into_iter().filter_map(|name| tag.get(name)).flat_map(urls::of_set);
-    for address in single.chain(sets).filter(|address| urls::classify(address) == Url::External) {
+    let styles = tag.get("style").into_iter().flat_map(urls::of_style);
+    for address in single.chain(sets).chain(styles).filter(|address| urls::classify(address) == Url::External)
+    {
         blocked(tag, address, report);
     }
 }
@@ -224,8 +226,13 @@ fn frame(tag: &Tag<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Notes the style sheets that a style sheet of the document imports from elsewhere.
-pub(super) fn imports(style: &str, report: &mut Report<'_>) {
+/// Notes what a style sheet of the document loads from elsewhere.
+pub(super) fn style_sheet(style: &str, report: &mut Report<'_>) {
+    for address in urls::of_style(style).filter(|address| urls::classify(address) == Url::External) {
+        let detail =
+            format!("The policy of the app blocks the address {} of a style sheet.", quoted(address));
+        report.note("external_url", detail);
+    }
     for address in urls::of_imports(style) {
         if matches!(urls::classify(address), Url::External | Url::Data | Url::Document) {
             let detail =

@@ -117,6 +117,27 @@ pub(super) fn of_imports(style: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The addresses of `url(…)` in a style, other than those of `@import`, cut. Takes linear time: each is read up to a limit.
+pub(super) fn of_style(style: &str) -> impl Iterator<Item = &str> {
+    const IMPORT: &str = "@import";
+    style.match_indices('(').filter_map(|(at, _)| {
+        let before = style.get(..at)?;
+        let name = before.get(before.len().checked_sub(3)?..)?;
+        name.eq_ignore_ascii_case("url").then_some(())?;
+        let before = before
+            .get(before.floor_char_boundary(before.len().saturating_sub(IMPORT_BYTES))..before.len() - 3)?;
+        let before = before.trim_end();
+        let last = before.get(before.len().saturating_sub(IMPORT.len())..).unwrap_or_default();
+        (!last.eq_ignore_ascii_case(IMPORT)).then_some(())?;
+        let rest = style.get(at + 1..)?;
+        let address = rest.get(..rest.floor_char_boundary(IMPORT_BYTES))?.trim_start();
+        match address.chars().next()? {
+            quote @ ('"' | '\'') => address.get(1..)?.split(quote).next(),
+            _ => address.split(')').next().map(str::trim_end),
+        }
+    })
+}
+
 /// The address of `<meta http-equiv=refresh>`.
 pub(super) fn of_refresh(content: &str) -> Option<&str> {
     let rest = content.trim_start().trim_start_matches(|char: char| char.is_ascii_digit() || char == '.');
@@ -216,6 +237,19 @@ mod tests {
                 of_imports(&part.repeat(5 * 1024 * 1024 / part.len())).count() < 2 * 1024 * 1024,
                 "{part}"
             );
+        }
+    }
+
+    #[test]
+    fn a_style_names_what_it_loads() {
+        let style = "a{background:url(https://a.example/a.png)} @import url(x.css); b{src:URL( 'b.woff' )}\n@IMPORT\turl('y');\
+                     c{background:url(data:,x),url(\"//c\")} d{e:durl(f)} ä@url(g) url(";
+        assert_eq!(
+            of_style(style).collect::<Vec<_>>(),
+            ["https://a.example/a.png", "b.woff", "data:,x", "//c", "f", "g"]
+        );
+        for part in ["url(", "url( '", "@import url(", "url(\u{20ac}", "("] {
+            assert!(of_style(&part.repeat(5 * 1024 * 1024 / part.len())).count() < 2 * 1024 * 1024, "{part}");
         }
     }
 

@@ -144,7 +144,16 @@ fn what_the_policy_blocks_is_noted_on_the_apps_own_pages_too() {
         let detail = format!("The policy of the app blocks the address `{address}` of `{what}`.");
         assert_eq!(noted(body), [("external_url", detail)], "{body}");
     }
+    for (body, what) in [
+        ("<style>p{background:url(https://cdn.example/a.png)}</style>", "a style sheet"),
+        ("<p style='background:url(\"https://cdn.example/a.png\")'>", "`<p>`"),
+    ] {
+        let detail =
+            format!("The policy of the app blocks the address `https://cdn.example/a.png` of {what}.");
+        assert_eq!(noted(body), [("external_url", detail)], "{body}");
+    }
     for body in [
+        "<style>p{background:url(a.png)}</style>",
         "<link rel=icon href='data:image/png;base64,AA=='>",
         "<link rel=stylesheet href=a.css>",
         "<link rel=canonical href=https://a.example/>",
