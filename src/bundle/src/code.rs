@@ -142,7 +142,7 @@ codes! {
         "Correct the member that the finding names.";
     SchemaInvalid, "schema_invalid",
         "A schema of the manifest is not valid, or refers outside itself.",
-        "Use JSON Schema with local `#` references and plain patterns.";
+        "Use JSON Schema with local `#` references and plain patterns without large repetitions.";
 }
 
 impl Code {

@@ -1006,8 +1006,8 @@ error_codes! {
         "Correct the member that the finding names.";
     SchemaInvalid, "schema_invalid", 422, false,
         "A schema of the manifest is not valid, or refers outside itself.",
-        "An input or collection schema does not validate, has more than 64 KiB, remote or circular references, or patterns that are not linear.",
-        "Use JSON Schema with local `#` references and plain patterns.";
+        "An input or collection schema does not validate, has more than 64 KiB, remote or circular references, or patterns that are not linear or too large.",
+        "Use JSON Schema with local `#` references and plain patterns without large repetitions.";
 
     ReleaseNotFound, "release_not_found", 404, false,
         "Release not found.",
