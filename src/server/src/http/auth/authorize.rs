@@ -81,7 +81,7 @@ async fn answer(
     let origin = app.url_of_alias(request, &asked.alias);
     let found = app.store().app(&asked.alias).await?;
     let to = app_sign_in::check_request(found, &origin, &asked)?;
-    let Some(user) = session::signed_in(app, request).await? else { return Ok(to_sign_in(&asked, page)) };
+    let Some(user) = session::signed_in(app, request).await? else { return Ok(to_sign_in(&asked, base)) };
     let by = SignedInUser { user: user.user, session: user.session };
     let agrees = matches!(page, Page::Approve);
     let mut changes = app.store().begin().await?;
@@ -102,9 +102,13 @@ async fn answer(
 }
 
 /// Who is not signed in signs in, and comes back with the same request.
-fn to_sign_in(asked: &CodeRequest, page: Page) -> HttpResponse {
+fn to_sign_in(asked: &CodeRequest, base: &str) -> HttpResponse {
     let address = pages::login_address(&format!("{AUTHORIZE}?{}", asked.query()));
-    HttpResponse::SeeOther().insert_header((LOCATION, format!("{}{address}", page.root()))).finish()
+    // The service may be below a path of its host.
+    let path = base.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+    let path = path.trim_end_matches('/');
+    let root = if path.is_empty() { String::new() } else { format!("/{path}") };
+    HttpResponse::SeeOther().insert_header((LOCATION, format!("{root}/{address}"))).finish()
 }
 
 fn back(asked: &CodeRequest, code: &Token, issuer: &str) -> HttpResponse {

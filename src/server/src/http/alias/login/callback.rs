@@ -72,7 +72,7 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
         RedeemedCode::Refused => return Err(failed("the code is not good")),
     }
     let mut answer = HttpResponse::SeeOther();
-    answer.insert_header((LOCATION, format!("{}{}", visitor.origin, used.return_to)));
+    answer.insert_header((LOCATION, used.return_to));
     answer.cookie(session::cookie(&cookie));
     for cookie in binding::no_cookies_of(&state) {
         answer.cookie(cookie);
