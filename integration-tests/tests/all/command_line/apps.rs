@@ -145,7 +145,7 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
     let terminal = Terminal::of(&t);
     terminal.does(&["app", "create", "desk"]).await;
     let none = terminal.run(&["app", "publish", "desk"]).await;
-    assert!(none.status == Some(2) && none.err.contains("has no deployment"), "{}", none.err);
+    assert!(none.status == Some(1) && none.err.contains("has no deployment"), "{}", none.err);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     std::fs::write(folder.path().join("index.html"), "<p>Hi</p>").unwrap();
@@ -176,10 +176,15 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
     assert!(shown.ends_with("No permission differs from the active release.\n"), "{shown}");
     let published = terminal.does(&["app", "publish", "desk"]).await;
     assert!(published.starts_with("Published release 2 of desk ("), "{published}");
+    assert!(published.contains("\nIt opens at http://desk.apps.localhost:"), "{published}");
     let back = terminal.does(&["app", "rollback", "desk", "1"]).await;
     assert!(back.starts_with("Published release 3 of desk ("), "{back}");
     let missing = terminal.run(&["app", "rollback", "desk", "9"]).await;
-    assert!(missing.status == Some(2) && missing.err.contains("has no release 9"), "{}", missing.err);
+    assert!(
+        missing.status == Some(1) && missing.err.contains("has no release 9; `callboard app releases desk`"),
+        "{}",
+        missing.err
+    );
     let listed = terminal.does(&["app", "releases", "desk"]).await;
     assert!(listed.starts_with("NUMBER") && listed.lines().count() == 4, "{listed}");
     let shown = terminal.does(&["app", "show", "desk"]).await;

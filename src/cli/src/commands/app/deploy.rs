@@ -58,7 +58,13 @@ impl Deploy {
         let deployed = deployed.map_err(|error| session.failed(error))?;
         let id = &deployed.summary.id;
         if !self.publish {
-            return if session.output == Output::Json { say(pretty(&deployed)?) } else { show(&deployed) };
+            if session.output == Output::Json {
+                return say(pretty(&deployed)?);
+            }
+            show(&deployed)?;
+            let app = &self.named.app;
+            complain(format_args!("Next: callboard app acknowledge {app}, then callboard app publish {app}"));
+            return Ok(());
         }
         if session.output == Output::Human {
             show(&deployed)?;

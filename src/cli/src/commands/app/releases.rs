@@ -77,9 +77,7 @@ impl Which {
         let newest = session.client.deployments(app, &newest).await.map_err(|error| session.failed(error))?;
         let newest: Option<DeploymentSummary> = newest.data.into_iter().next();
         newest.map(|newest| newest.id).ok_or_else(|| {
-            Failure::usage(format!(
-                "{app} has no deployment; `callboard app deploy {app} FOLDER` uploads one"
-            ))
+            format!("{app} has no deployment; `callboard app deploy {app} FOLDER` uploads one").into()
         })
     }
 }
@@ -122,13 +120,17 @@ impl Rollback {
             Ok(number) => {
                 let all = parts::all(session, async |part| session.client.releases(app, part).await).await?;
                 let found = all.into_iter().find(|release| release.number == number);
-                let none = || Failure::usage(format!("{app} has no release {number}"));
+                let none = || {
+                    format!(
+                        "{app} has no release {number}; `callboard app releases {app}` lists its releases"
+                    )
+                };
                 found.ok_or_else(none)?.id
             }
             Err(_) => self.release.clone(),
         };
         let made = session.client.roll_back(app, &RollBack { release }).await;
-        show(session, app, &made.map_err(|error| session.failed(error))?)
+        show(session, app, &made.map_err(|error| session.failed(error))?).await
     }
 }
 
@@ -186,15 +188,17 @@ pub(super) async fn acknowledge(
 /// Publishes a deployment and prints the release.
 pub(super) async fn publish(session: &Session, (app, deployment): (&str, &str)) -> Result<(), Failure> {
     let made = session.client.publish_app(app, deployment).await;
-    show(session, app, &made.map_err(|error| session.failed(error))?)
+    show(session, app, &made.map_err(|error| session.failed(error))?).await
 }
 
-fn show(session: &Session, app: &str, release: &ReleaseRecord) -> Result<(), Failure> {
+async fn show(session: &Session, app: &str, release: &ReleaseRecord) -> Result<(), Failure> {
     if session.output == Output::Json {
         return say(pretty(release)?);
     }
     let ReleaseRecord { summary, .. } = release;
-    say(format_args!("Published release {} of {app} ({}).", summary.number, summary.id))
+    say(format_args!("Published release {} of {app} ({}).", summary.number, summary.id))?;
+    let app = session.client.app(app).await.map_err(|error| session.failed(error))?;
+    say(format_args!("It opens at {}", app.url))
 }
 
 /// The person at the terminal says yes.
@@ -212,7 +216,7 @@ fn confirm() -> Result<(), Failure> {
     read.map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
     match line.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(Failure::usage("not acknowledged; answer \"y\", or add --yes")),
+        _ => Err("not acknowledged; answer \"y\", or add --yes".to_owned().into()),
     }
 }
 
