@@ -72,7 +72,7 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
     }
 
     /// The same; a body that repeats a member is refused.
-    pub(super) fn wanted_once<T>(
+    pub(super) fn wanted_unique<T>(
         &self,
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
     ) -> ApiResult<T> {
@@ -80,14 +80,14 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
     }
 
     /// The same of a request whose body may be empty: what it needs is missing then.
-    pub(super) fn wanted_once_if_any<T>(
+    pub(super) fn wanted_unique_if_any<T>(
         &self,
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
     ) -> ApiResult<T> {
         if self.body.trim_ascii().is_empty() {
             return Params::of(&self.request).and(read(&Map::new()));
         }
-        self.wanted_once(read)
+        self.wanted_unique(read)
     }
 
     /// The same as [`Self::wanted`] where there need not be a body.

@@ -80,7 +80,7 @@ async fn list(caller: Caller<AppsRead>, request: HttpRequest) -> ApiResult<Json<
 async fn create(change: Change<AppsWrite>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workspace = caller.workspace().await?;
-    let wanted = change.wanted_once(requests::create)?;
+    let wanted = change.wanted_unique(requests::create)?;
     change
         .make(async |changes| {
             let made = apps::create(changes, caller.requester(), workspace, &wanted).await?;
@@ -108,7 +108,7 @@ async fn update(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
     let caller = &change.caller;
     let app = find(caller, &name).await?;
     let mut discloses = false;
-    let wanted = change.wanted_once(|body| {
+    let wanted = change.wanted_unique(|body| {
         discloses = body.get("access").is_some_and(|access| *access != Value::Null);
         requests::update(body)
     });

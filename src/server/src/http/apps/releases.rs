@@ -51,7 +51,7 @@ pub(super) async fn acknowledge(
     let app = find(caller, &name).await?;
     check_publishes(caller, &app).await?;
     let deployment = deployments::find(caller, &app, &id).await?;
-    let revision = change.wanted_once_if_any(|body| text(body, "permission_revision"))?;
+    let revision = change.wanted_unique_if_any(|body| text(body, "permission_revision"))?;
     let applied = Applied::of(caller, &app, &deployment).await?;
     let Checked { revision: current, .. } =
         applied.check(caller, &app, records::declared(&deployment)?).await?;
@@ -125,7 +125,7 @@ pub(super) async fn roll_back(change: Change<AppsPublish>, name: Path<String>) -
     let caller = &change.caller;
     let app = find(caller, &name).await?;
     check_publishes(caller, &app).await?;
-    let source = change.wanted_once_if_any(|body| text(body, "release"))?;
+    let source = change.wanted_unique_if_any(|body| text(body, "release"))?;
     let source = Uuid::parse_str(&source).map_err(|_| ApiError::new(ErrorCode::ReleaseNotFound))?;
     let id = caller.app().new_id()?;
     let made = change
