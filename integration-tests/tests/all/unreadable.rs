@@ -89,6 +89,34 @@ async fn the_answer_to_a_request_that_cannot_be_read_has_the_headers_of_every_ho
 }
 
 #[tokio::test]
+async fn a_body_that_nothing_reads_does_not_stop_its_connection() {
+    let t = TestService::start().await;
+    let app = t.app("desk").file("app.js", "one").publish().await;
+    let host = &app.host;
+    let next = format!("GET /app.js HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    for size in [1_000, 100_000, 1_000_000] {
+        let body = "x".repeat(size);
+        let chunks: Vec<String> = body
+            .as_bytes()
+            .chunks(50_000)
+            .map(|chunk| format!("{:x}\r\n{}\r\n", chunk.len(), "x".repeat(chunk.len())))
+            .collect();
+        let mut raw = t.raw().await;
+        raw.write(format!("POST /app.js HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n"))
+            .await;
+        raw.write(format!("{}0\r\n\r\n{next}", chunks.concat())).await;
+        let all = String::from_utf8(raw.rest().await).unwrap();
+        assert!(all.starts_with("HTTP/1.1 405 ") && all.ends_with("\r\n\r\none"), "{size}: {all}");
+        // Without chunks the library ends the connection.
+        let mut raw = t.raw().await;
+        raw.write(format!("POST /app.js HTTP/1.1\r\nHost: {host}\r\nContent-Length: {size}\r\n\r\n{body}"))
+            .await;
+        let all = String::from_utf8(raw.rest().await).unwrap();
+        assert!(all.starts_with("HTTP/1.1 405 "), "{size}: {all}");
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_read_ends_the_connection_after_the_answers_before() {
     let t = TestService::start().await;
     let good = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";

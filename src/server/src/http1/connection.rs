@@ -36,6 +36,8 @@ pub(super) struct Connection {
     is_shut: bool,
     /// The timer of what is still read then.
     linger: Option<Pin<Box<Sleep>>>,
+    /// Bytes were written since the last flush.
+    has_written: bool,
     writing: Stall,
     /// TLS keeps written bytes until they are flushed. A flush ends when none is left, which need not happen while the client
     /// reads.
@@ -54,6 +56,7 @@ impl Connection {
             interim_left: &[],
             is_shut: false,
             linger: None,
+            has_written: false,
             writing: Stall::default(),
             flushing: Stall::default(),
             sent: Sent::default(),
@@ -117,6 +120,7 @@ impl Connection {
     ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
             self.sent.more(now());
+            self.has_written = true;
         }
         self.writing.limit(context, written, self.stream.tcp())
     }
@@ -230,7 +234,12 @@ impl AsyncWrite for Connection {
         }
         ready!(this.poll_interim(context))?;
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
-        this.flushing.limit(context, flushed, this.stream.tcp())
+        ready!(this.flushing.limit(context, flushed, this.stream.tcp()))?;
+        if std::mem::take(&mut this.has_written) && this.inbound.may_hold_body() {
+            // This may be the end of an answer whose handler has dropped the body: the library has to look at the rest.
+            context.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -31,6 +31,10 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 /// An empty line, which the library skips. It tells the library that the connection is no longer idle.
 const BEGUN: &[u8] = b"\r\n";
 
+/// Bytes of a body that the library keeps for a reader. It reads no more until the reader takes some, and is not woken if the reader
+/// leaves instead.
+const KEPT_BODY: u64 = 32 * 1024;
+
 /// Bytes that are read at once of what is discarded.
 const DISCARDED_AT_ONCE: usize = 8 * 1024;
 
@@ -75,6 +79,8 @@ struct Requests {
     config: ServiceConfig,
     /// The connection ends with the request that is being read.
     is_last: bool,
+    /// Bytes of the body of that request so far.
+    body: u64,
 }
 
 impl Requests {
@@ -96,9 +102,11 @@ impl Requests {
                 Part::Body(read) => {
                     at += read;
                     passed = at;
+                    self.body = self.body.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
                 }
                 Part::Head(read) => {
                     at += read;
+                    self.body = 0;
                     let head = bytes.get_mut(passed..at).unwrap_or_default();
                     match self.read(head) {
                         Ok(request) => {
@@ -146,7 +154,7 @@ fn hide_expectation(head: &mut [u8]) {
 impl Inbound {
     pub(super) fn new(config: ServiceConfig) -> Self {
         Self {
-            requests: Requests { framing: Framing::default(), config, is_last: false },
+            requests: Requests { framing: Framing::default(), config, is_last: false, body: 0 },
             refusal: Refusal::default(),
             held: BytesMut::new(),
             ready: BytesMut::new(),
@@ -160,6 +168,11 @@ impl Inbound {
     /// Tells the application why the last request is refused.
     pub(super) fn refusal(&self) -> &Refusal {
         &self.refusal
+    }
+
+    /// Whether the library may hold a part of a body that nothing reads any more.
+    pub(super) fn may_hold_body(&self) -> bool {
+        !self.requests.framing.is_in_head() || self.requests.body > KEPT_BODY
     }
 
     /// Whether the client may still send what nothing reads.
