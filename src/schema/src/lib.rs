@@ -13,8 +13,7 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 use wire::FieldError;
 
-pub use patterns::MAX_PATTERN_BYTES;
-use patterns::{Pattern, Total};
+use patterns::Patterns;
 use steps::{Count, STEP, Step, counted, within};
 pub use walk::{Bounds, patterns};
 use walk::{check_references, check_targets};
@@ -32,11 +31,19 @@ const MAX_COLLECTING_STEPS: u32 = 2_000;
 /// Most steps while the first problem is found. It contains those of all alternatives.
 const MAX_FIRST_STEPS: u32 = 20_000;
 
+/// Most bytes of the compiled patterns of a schema.
+const MAX_BYTES_OF_PATTERNS: usize = 64 << 20;
+
+/// Most steps of matches of patterns while one value is checked; one takes about a tenth of a microsecond at most.
+const MAX_MATCH_STEPS: u32 = 64 << 20;
+const MAX_MATCH_STEPS_OF_STRANGERS: u32 = 4 << 20;
+
 /// A schema that is ready to check values.
 #[derive(Debug)]
 pub struct Schema {
     validator: Validator,
     pattern_bytes: usize,
+    match_steps: u32,
 }
 
 impl Schema {
@@ -54,7 +61,7 @@ impl Schema {
     /// # Errors
     /// Why it is not a valid schema.
     pub fn read(schema: &Value) -> Result<Self, String> {
-        Self::build(schema)
+        Self::build(schema, MAX_BYTES_OF_PATTERNS)
     }
 
     /// Compiles a schema that stands alone: every reference is local, and the number of its patterns is bounded.
@@ -63,33 +70,41 @@ impl Schema {
     /// Why it is not such a schema.
     pub fn read_within(schema: &Value, bounds: &Bounds) -> Result<Self, String> {
         bounds.check(schema)?;
-        Self::build(schema)
+        Self::build(schema, bounds.pattern_bytes)
     }
 
-    fn build(schema: &Value) -> Result<Self, String> {
+    fn build(schema: &Value, most_pattern_bytes: usize) -> Result<Self, String> {
         if !schema.is_object() && !schema.is_boolean() {
             return Err("it must be an object".to_owned());
         }
         check_targets(schema)?;
         check_references(schema)?;
-        let total = Arc::new(Total::default());
-        patterns::check_names(schema, &total)?;
+        let patterns = Arc::new(Patterns::read(schema, most_pattern_bytes)?);
+        let pattern_bytes = patterns.bytes();
         // Patterns of the linear kind.
-        let options = jsonschema::options().with_pattern_options(patterns::options(MAX_PATTERN_BYTES));
+        let options = jsonschema::options().with_pattern_options(patterns::any());
         let options = options.with_keyword(STEP, |_, value, _| Ok(Box::new(Step::read(value))));
-        let counting = Arc::clone(&total);
         let options = options.with_keyword("pattern", move |_, value, _| {
-            let pattern = Pattern::compile(value, &counting).map_err(ValidationError::custom)?;
-            Ok(Box::new(pattern))
+            Ok(Box::new(patterns.get(value).map_err(ValidationError::custom)?))
         });
         let validator = options.build(&counted(schema)).map_err(|error| error.to_string())?;
-        Ok(Self { validator, pattern_bytes: total.bytes() })
+        Ok(Self { validator, pattern_bytes, match_steps: MAX_MATCH_STEPS })
+    }
+
+    /// The same for values of strangers: less is matched.
+    #[must_use]
+    pub fn for_strangers(self) -> Self {
+        Self { match_steps: MAX_MATCH_STEPS_OF_STRANGERS, ..self }
     }
 
     /// About how many bytes its compiled patterns take.
     #[must_use]
     pub fn pattern_bytes(&self) -> usize {
         self.pattern_bytes
+    }
+
+    fn within<T>(&self, count: Count, steps: u32, check: impl FnOnce() -> T) -> Option<T> {
+        within(count, (steps, self.match_steps), check)
     }
 
     /// Checks a value. Returns the problems, with pointers below `base`.
@@ -101,7 +116,7 @@ impl Schema {
             FieldError::new(pointer, "schema", error.masked().to_string())
         };
         let whole = |message: &str| vec![FieldError::new(base, "schema", message)];
-        match within(Count::Schemas, MAX_STEPS, || self.validator.is_valid(value)) {
+        match self.within(Count::Schemas, MAX_STEPS, || self.validator.is_valid(value)) {
             Some(true) => return Vec::new(),
             Some(false) => {}
             None => {
@@ -112,8 +127,8 @@ impl Schema {
         }
         let all = || self.validator.iter_errors(value).take(MAX_PROBLEMS).map(problem).collect();
         let first = || self.validator.validate(value).err().map(problem).into_iter().collect();
-        within(Count::Problems, MAX_COLLECTING_STEPS, all)
-            .or_else(|| within(Count::Problems, MAX_FIRST_STEPS, first))
+        self.within(Count::Problems, MAX_COLLECTING_STEPS, all)
+            .or_else(|| self.within(Count::Problems, MAX_FIRST_STEPS, first))
             .unwrap_or_else(|| whole("does not match the schema"))
     }
 }
@@ -176,7 +191,7 @@ mod tests {
 
     #[test]
     fn problems_are_collected_only_while_they_are_few() {
-        let bounds = Bounds { patterns: 2 };
+        let bounds = Bounds { patterns: 2, pattern_bytes: 8 << 20 };
         let text = json!({"type": "string"});
         let names: Vec<String> = (0..1_500).map(|number| number.to_string()).collect();
         for (leaf, value) in [
@@ -264,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_schema_of_a_manifest_has_bounds() {
-        let bounds = Bounds { patterns: 2 };
+        let bounds = Bounds { patterns: 2, pattern_bytes: 8 << 20 };
         let read = |schema: Value| Schema::read_within(&schema, &bounds).map(drop);
         let pattern = json!({"pattern": "^[a-z]+$"});
         assert_eq!(
@@ -283,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_reference_leads_to_a_place_that_was_checked_as_a_schema() {
-        let bounds = Bounds { patterns: 2 };
+        let bounds = Bounds { patterns: 2, pattern_bytes: 8 << 20 };
         let read = |schema: Value| Schema::read_within(&schema, &bounds).map(drop);
         let hidden = json!({"allOf": [{"pattern": "a"}, {"pattern": "b"}, {"pattern": "c"}]});
         for (place, reference) in [

@@ -3,7 +3,8 @@
 //! Matching is linear in the length of a text, but the work for each byte grows with the pattern: some KiB of input and a pattern of some
 //! characters with large repetitions take seconds. So sizes are measured, summed over a schema, and counted for each match.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jsonschema::{Keyword, PatternOptions, Regex, ValidationError, Validator};
 use serde_json::{Map, Value, json};
@@ -12,7 +13,7 @@ use crate::steps::count_match;
 use crate::walk::each;
 
 /// A compiled pattern counts as the first of these sizes that it fits into, in bytes; a larger one is refused.
-const SIZES: [usize; 11] = [
+const SIZES: [usize; 14] = [
     2 << 10,
     4 << 10,
     8 << 10,
@@ -24,68 +25,120 @@ const SIZES: [usize; 11] = [
     512 << 10,
     1 << 20,
     2 << 20,
+    4 << 20,
+    8 << 20,
+    LARGEST,
 ];
-/// Most bytes of all compiled patterns of a schema.
-pub const MAX_PATTERN_BYTES: usize = 8 << 20;
+const LARGEST: usize = 16 << 20;
 /// Most bytes of the names in `patternProperties`, which match without being counted.
 const MAX_NAME_BYTES: usize = 256 << 10;
 /// Bytes of a pattern that make a step for each byte of a text: about a tenth of a microsecond, measured without an automaton in memory.
 const BYTES_OF_STEP: usize = 2 << 10;
 /// Most bytes of an automaton that a match keeps, of each pattern and thread. Without one, a match takes longer.
 const AUTOMATON_BYTES: usize = 64 << 10;
+/// Most characters of a pattern in a message.
+const SHOWN: usize = 80;
 
 /// How patterns are compiled: to at most so many bytes.
-pub(crate) fn options(bytes: usize) -> PatternOptions<Regex> {
+fn options(bytes: usize) -> PatternOptions<Regex> {
     PatternOptions::regex().size_limit(bytes).dfa_size_limit(AUTOMATON_BYTES)
 }
 
-/// The bytes of compiled patterns so far.
-#[derive(Debug, Default)]
-pub(crate) struct Total(AtomicUsize);
+/// For patterns that were measured.
+pub(crate) fn any() -> PatternOptions<Regex> {
+    options(LARGEST)
+}
 
-impl Total {
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+/// The compiled patterns of a schema.
+#[derive(Debug, Default)]
+pub(crate) struct Patterns {
+    known: BTreeMap<String, Pattern>,
+    bytes: usize,
+}
+
+impl Patterns {
+    /// Compiles them, each once.
+    ///
+    /// # Errors
+    /// Which of them cannot be compiled, or that all together take more than `most` bytes.
+    pub(crate) fn read(schema: &Value, most: usize) -> Result<Self, String> {
+        let (mut patterns, mut names) = (Vec::new(), Vec::new());
+        each(schema, true, &mut |schema, _| {
+            let Some(members) = schema.as_object() else { return };
+            patterns.extend(members.get("pattern").and_then(Value::as_str));
+            let named = members.get("patternProperties").and_then(Value::as_object);
+            names.extend(named.into_iter().flat_map(Map::keys).map(String::as_str));
+        });
+        let mut known = Self::default();
+        let mut bytes_of_names = 0_usize;
+        for name in names {
+            bytes_of_names = bytes_of_names.saturating_add(known.compile(name, most)?);
+            if bytes_of_names > MAX_NAME_BYTES {
+                return Err(format!(
+                    "its compiled 'patternProperties' take more than {} KiB",
+                    MAX_NAME_BYTES >> 10
+                ));
+            }
+        }
+        for pattern in patterns {
+            known.compile(pattern, most)?;
+        }
+        Ok(known)
     }
 
-    fn add(&self, bytes: usize) -> Result<(), String> {
-        let total = self.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if total <= MAX_PATTERN_BYTES {
-            return Ok(());
+    fn compile(&mut self, text: &str, most: usize) -> Result<usize, String> {
+        if let Some(known) = self.known.get(text) {
+            return Ok(known.bytes);
         }
-        Err(format!("its compiled patterns take more than {} MiB", MAX_PATTERN_BYTES >> 20))
+        let pattern = Pattern::compile(text)?;
+        let bytes = pattern.bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > most {
+            return Err(format!("its compiled patterns take more than {} MiB", most >> 20));
+        }
+        self.known.insert(text.to_owned(), pattern);
+        Ok(bytes)
+    }
+
+    /// About how many bytes all of them take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The one with this text, which the walk may have missed.
+    pub(crate) fn get(&self, text: &Value) -> Result<Pattern, String> {
+        let text = text.as_str().unwrap_or_default();
+        self.known.get(text).cloned().map_or_else(|| Pattern::compile(text), Ok)
     }
 }
 
 /// A compiled `pattern`, which counts each match.
+#[derive(Debug, Clone)]
 pub(crate) struct Pattern {
-    validator: Validator,
-    steps_per_byte: u32,
+    validator: Arc<Validator>,
+    bytes: usize,
 }
 
 impl Pattern {
-    /// # Errors
-    /// Why it cannot be compiled.
-    pub(crate) fn compile(pattern: &Value, total: &Total) -> Result<Self, String> {
-        let schema = json!({ "pattern": pattern });
-        let mut why = String::new();
+    fn compile(text: &str) -> Result<Self, String> {
+        let schema = json!({ "pattern": text });
         for bytes in SIZES {
-            match jsonschema::options().with_pattern_options(options(bytes)).build(&schema) {
-                Ok(validator) => {
-                    total.add(bytes)?;
-                    let steps = u32::try_from(bytes / BYTES_OF_STEP).unwrap_or(u32::MAX);
-                    return Ok(Self { validator, steps_per_byte: steps });
-                }
-                Err(error) => why = error.to_string(),
+            let compiled = jsonschema::options().with_pattern_options(options(bytes)).build(&schema);
+            if let Ok(validator) = compiled {
+                return Ok(Self { validator: Arc::new(validator), bytes });
             }
         }
-        Err(why)
+        let shown: String = text.chars().take(SHOWN).collect();
+        Err(format!(
+            "the pattern '{shown}' is not a regular expression of the linear kind, or takes more than {} MiB when it is compiled",
+            LARGEST >> 20
+        ))
     }
 
     fn count(&self, value: &Value) {
         if let Some(text) = value.as_str() {
-            let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
-            count_match(bytes.saturating_mul(self.steps_per_byte));
+            let steps = text.len().saturating_mul(self.bytes / BYTES_OF_STEP);
+            count_match(u32::try_from(steps).unwrap_or(u32::MAX));
         }
     }
 }
@@ -102,39 +155,15 @@ impl<'i> Keyword<'i> for Pattern {
     }
 }
 
-/// Measures the names in `patternProperties`.
-///
-/// # Errors
-/// Why they cannot be used.
-pub(crate) fn check_names(schema: &Value, total: &Total) -> Result<(), String> {
-    let mut names = Vec::new();
-    each(schema, true, &mut |schema, _| {
-        let named = schema.get("patternProperties").and_then(Value::as_object);
-        names.extend(named.into_iter().flat_map(Map::keys));
-    });
-    let mut bytes = 0_usize;
-    for name in names {
-        let pattern = Pattern::compile(&json!(name), total)?;
-        bytes = bytes
-            .saturating_add(usize::try_from(pattern.steps_per_byte).unwrap_or(usize::MAX) * BYTES_OF_STEP);
-        if bytes > MAX_NAME_BYTES {
-            return Err(format!(
-                "its compiled 'patternProperties' take more than {} KiB",
-                MAX_NAME_BYTES >> 10
-            ));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Schema;
+    use crate::{Bounds, Schema};
 
     fn of(patterns: &[&str]) -> Result<usize, String> {
         let all: Vec<Value> = patterns.iter().map(|pattern| json!({"pattern": pattern})).collect();
-        Schema::read(&json!({"allOf": all})).map(|schema| schema.pattern_bytes())
+        let bounds = Bounds { patterns: 100, pattern_bytes: 8 << 20 };
+        Schema::read_within(&json!({"allOf": all}), &bounds).map(|schema| schema.pattern_bytes())
     }
 
     #[test]
@@ -145,7 +174,11 @@ mod tests {
         let large = of(&["^\\p{L}{30}$"]).unwrap();
         assert!(small < large && large <= SIZES[10], "{small} {large}");
         assert_eq!(of(&["^\\p{L}{30}$", "^[a-z]+$"]), Ok(large + SIZES[0]));
-        assert!(of(&["^\\p{L}{100}$"]).is_err(), "more than 2 MiB");
+        assert_eq!(of(&["^[a-z]+$", "^[a-z]+$"]), Ok(SIZES[0]), "it is compiled once");
+        let why = of(&["^\\p{L}{900}$"]).unwrap_err();
+        assert!(why.contains("the pattern '^\\p{L}{900}$' is not") && why.contains("16 MiB"), "{why}");
+        let why = of(&["(a)\\1"]).unwrap_err();
+        assert!(why.contains("linear kind"), "{why}");
         let many: Vec<String> = (0..5).map(|number| format!("^\\p{{L}}{{30}}{number}$")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let why = of(&many).unwrap_err();
@@ -168,7 +201,7 @@ mod tests {
         let schema = |count: usize| {
             let all: Vec<Value> =
                 (0..count).map(|at| json!({"pattern": format!("[a-e].{{200}}[0-9]{at}")})).collect();
-            Schema::read(&json!({"anyOf": all})).unwrap()
+            Schema::read(&json!({"anyOf": all})).unwrap().for_strangers()
         };
         for value in [json!(text), json!([text])] {
             let problems = schema(4).problems(&value, "");
@@ -180,8 +213,24 @@ mod tests {
         let plain =
             Schema::read(&json!({"items": {"pattern": "^[a-z0-9.]+@[a-z0-9-]+\\.[a-z]{2,}$"}})).unwrap();
         assert_eq!(plain.problems(&Value::Array(addresses), ""), []);
-        let nothing = Schema::read(&json!({"items": {"pattern": "\\S"}})).unwrap();
+        let nothing = Schema::read(&json!({"items": {"pattern": "\\S"}})).unwrap().for_strangers();
         assert_eq!(nothing.problems(&json!(vec!["x".repeat(1 << 20)]), ""), []);
+    }
+
+    #[test]
+    fn patterns_of_names_and_texts_are_usable() {
+        for (pattern, value) in [
+            ("^[\\p{L}\\p{M}][\\p{L}\\p{M} .'’-]{0,99}$", "Ada de la Cruz"),
+            ("^[\\p{L}\\s]{2,50}$", "Ada Lovelace"),
+            ("^\\p{L}{1,50}( \\p{L}{1,50})*$", "Ada Lovelace"),
+            ("^[^\\p{C}]{1,100}$", "Ada"),
+            ("^[\\s\\S]{1,5000}$", "a text\nof two lines"),
+            ("^[a-z0-9._%+-]{1,64}@[a-z0-9.-]{1,255}\\.[a-z]{2,63}$", "ada@example.org"),
+        ] {
+            let schema = Schema::read(&json!({"pattern": pattern})).unwrap().for_strangers();
+            assert_eq!(schema.problems(&json!(value), ""), [], "{pattern} {}", schema.pattern_bytes());
+            assert_eq!(schema.problems(&json!(""), "").len(), 1, "{pattern}");
+        }
     }
 
     #[test]

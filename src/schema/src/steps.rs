@@ -11,9 +11,6 @@ use crate::walk::{NAMED, REFERENCES, VALUES};
 /// The keyword that counts. Its value has the numbers of a [`Step`].
 pub(crate) const STEP: &str = "x-callboard-step";
 
-/// Most steps of matches while one value is checked.
-const MAX_MATCH_STEPS: u32 = 4 << 20;
-
 /// Steps of a reference; another schema is one step.
 const REFERENCE_STEPS: u32 = 10;
 
@@ -42,10 +39,10 @@ thread_local! {
 /// The panic that ends a check with too many steps: the validator offers no other way to end it.
 struct TooLong;
 
-/// The result of a check, unless it takes more steps.
-pub(crate) fn within<T>(count: Count, steps: u32, check: impl FnOnce() -> T) -> Option<T> {
+/// The result of a check, unless it takes more steps; the second number is of matches.
+pub(crate) fn within<T>(count: Count, (steps, matches): (u32, u32), check: impl FnOnce() -> T) -> Option<T> {
     BUDGET.set(Budget { count, remaining: steps });
-    MATCHES.set(MAX_MATCH_STEPS);
+    MATCHES.set(matches);
     match catch_unwind(AssertUnwindSafe(check)) {
         Ok(checked) => Some(checked),
         Err(why) if why.is::<TooLong>() => None,

@@ -29,6 +29,8 @@ const MAX_LOOKUPS: usize = 100_000;
 pub struct Bounds {
     /// Number of patterns.
     pub patterns: usize,
+    /// Bytes of all compiled patterns.
+    pub pattern_bytes: usize,
 }
 
 impl Bounds {

@@ -1,6 +1,6 @@
 //! A binding: a workflow that the app may run, and how.
 
-use schema::{Bounds, MAX_PATTERN_BYTES, Schema};
+use schema::{Bounds, Schema};
 use serde_json::{Map, Value};
 use wire::{AppBinding, BindingAccess, BindingLimits, OutputProjection};
 
@@ -9,7 +9,9 @@ use crate::code::Code;
 
 /// Most bytes of a schema.
 const SCHEMA_BYTES: usize = 64 * 1024;
-const BOUNDS: Bounds = Bounds { patterns: 32 };
+/// Most bytes of the compiled patterns of all schemas together.
+pub(super) const MAX_PATTERN_BYTES: usize = 8 << 20;
+const BOUNDS: Bounds = Bounds { patterns: 32, pattern_bytes: MAX_PATTERN_BYTES };
 /// Most patterns of all schemas together: compiling one takes up to some milliseconds.
 pub(super) const MAX_PATTERNS: usize = 256;
 /// Most fields of a run's output.

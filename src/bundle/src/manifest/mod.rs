@@ -7,7 +7,7 @@ mod reader;
 
 use std::collections::BTreeMap;
 
-use schema::{MAX_PATTERN_BYTES, Schema};
+use schema::Schema;
 use serde_json::Value;
 use wire::{AppBinding, AppCollection, MAX_BINDINGS, MAX_COLLECTIONS};
 
@@ -16,7 +16,7 @@ use crate::deadline::Deadline;
 use crate::error::CheckError;
 use crate::finding::Findings;
 use crate::names::MANIFEST;
-use binding::MAX_PATTERNS;
+use binding::{MAX_PATTERN_BYTES, MAX_PATTERNS};
 use reader::{Reader, below};
 
 /// Most bytes of a manifest.

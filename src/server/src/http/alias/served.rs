@@ -145,7 +145,9 @@ async fn load(stored: StoredRelease) -> ApiResult<ServedRelease> {
 fn read(stored: &StoredRelease) -> Result<ServedRelease, String> {
     let bindings: BTreeMap<String, FrozenBinding> = parsed(&stored.bindings)?;
     let collections: BTreeMap<String, FrozenCollection> = parsed(&stored.collections)?;
-    let schema = |schema: &Option<serde_json::Value>| schema.as_ref().map(Schema::read).transpose();
+    let schema = |schema: &Option<serde_json::Value>| {
+        schema.as_ref().map(Schema::read).transpose().map(|read| read.map(Schema::for_strangers))
+    };
     let bindings = bindings.into_iter().map(|(name, frozen)| {
         let version = id(&frozen.version_id)?;
         let schema = schema(&frozen.input_schema)?;
