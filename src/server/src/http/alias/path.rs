@@ -3,6 +3,7 @@
 use actix_web::HttpRequest;
 use wire::ErrorCode;
 
+use super::alias_paths::PREFIX;
 use super::error::AliasResult;
 
 /// Decodes the path of a file once, without the slash at its start; `None` if two programs could read it differently.
@@ -26,11 +27,15 @@ pub(super) fn segment<'a>(request: &'a HttpRequest, name: &str) -> AliasResult<&
     }
 }
 
-/// The query can be decoded, whether the path reads it or not.
+/// The query of a path of the service can be decoded, whether the path reads it or not. Files of apps have none: links from elsewhere
+/// may add what they like.
 ///
 /// # Errors
 /// `bad_request`.
 pub(super) fn check_query(request: &HttpRequest) -> AliasResult<()> {
+    if !request.path().starts_with(PREFIX) {
+        return Ok(());
+    }
     let query = request.uri().query().unwrap_or_default();
     decoded(query, |_| false).map(drop).ok_or_else(|| ErrorCode::AppBadRequest.into())
 }
