@@ -65,12 +65,24 @@ impl Store {
             .get_result(&mut *connection)
             .await
             .optional()?;
+        drop(connection);
         let Some(app) = found else { return Ok(false) };
-        connection
+        self.forget_old_deployments_of(app.id).await?;
+        Ok(true)
+    }
+
+    /// The same of one app: a part of what is too old.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn forget_old_deployments_of(&self, app: Uuid) -> Result<(), StoreError> {
+        let active_since = self.now() - EARLIER_SERVED;
+        self.connection()
+            .await?
             .transaction(async |connection| {
                 // A release is made under this lock: the next statement sees it, or it sees what that has forgotten.
                 diesel::sql_query("SELECT id FROM apps WHERE id = $1 FOR UPDATE")
-                    .bind::<SqlUuid, _>(app.id)
+                    .bind::<SqlUuid, _>(app)
                     .execute(connection)
                     .await?;
                 let sql = format!(
@@ -84,12 +96,12 @@ impl Store {
                     .bind::<BigInt, _>(DEPLOYMENTS_KEPT)
                     .bind::<BigInt, _>(RELEASES_KEPT)
                     .bind::<Timestamptz, _>(active_since)
-                    .bind::<SqlUuid, _>(app.id)
+                    .bind::<SqlUuid, _>(app)
                     .execute(connection)
                     .await
             })
             .await?;
-        Ok(true)
+        Ok(())
     }
 
     /// Deletes the rows of collections that were deleted 30 days ago.

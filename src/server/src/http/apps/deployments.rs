@@ -75,13 +75,18 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
     let new = row(&upload, &accepted, &applied)?;
     let files = accepted.files.iter().map(file).collect::<Vec<_>>();
     let permissions = checked.record(&upload.caller, &upload.app).await?;
-    upload
+    let made = upload
         .make(async |changes| {
             let made = apps::deploy(changes, upload.caller.requester(), new, &files).await?;
             let files = files.into_iter().map(|new| new.file).collect();
             Reply::made(true, &records::deployment(&made, files, Some(permissions))?)
         })
-        .await
+        .await?;
+    // The oldest makes room at once; what fails here is done by the next round of retention.
+    if let Err(error) = upload.caller.store().forget_old_deployments_of(upload.app.id).await {
+        tracing::warn!(app = %upload.app.id, %error, "files of old deployments are still stored");
+    }
+    Ok(made)
 }
 
 /// Checks the archive, and the workflows of the bindings that apply to it.
