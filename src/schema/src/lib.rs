@@ -80,14 +80,14 @@ impl Schema {
         check_targets(schema)?;
         check_references(schema)?;
         let patterns = Arc::new(Patterns::read(schema, most_pattern_bytes)?);
-        let pattern_bytes = patterns.bytes();
+        let (pattern_bytes, name_steps) = (patterns.bytes(), patterns.name_steps());
         // Patterns of the linear kind.
         let options = jsonschema::options().with_pattern_options(patterns::any());
         let options = options.with_keyword(STEP, |_, value, _| Ok(Box::new(Step::read(value))));
         let options = options.with_keyword("pattern", move |_, value, _| {
             Ok(Box::new(patterns.get(value).map_err(ValidationError::custom)?))
         });
-        let validator = options.build(&counted(schema)).map_err(|error| error.to_string())?;
+        let validator = options.build(&counted(schema, name_steps)).map_err(|error| error.to_string())?;
         Ok(Self { validator, pattern_bytes, match_steps: MAX_MATCH_STEPS })
     }
 

@@ -30,8 +30,8 @@ const SIZES: [usize; 14] = [
     LARGEST,
 ];
 const LARGEST: usize = 16 << 20;
-/// Most bytes of the names in `patternProperties`, which match without being counted.
-const MAX_NAME_BYTES: usize = 256 << 10;
+/// Most bytes of the names in `patternProperties`, each counted where it is written: their matches are counted only at references.
+const MAX_NAME_BYTES: usize = 64 << 10;
 /// Bytes of a pattern that make a step for each byte of a text: about a tenth of a microsecond, measured without an automaton in memory.
 const BYTES_OF_STEP: usize = 2 << 10;
 /// Most bytes of an automaton that a match keeps, of each pattern and thread. Without one, a match takes longer.
@@ -54,6 +54,7 @@ pub(crate) fn any() -> PatternOptions<Regex> {
 pub(crate) struct Patterns {
     known: BTreeMap<String, Pattern>,
     bytes: usize,
+    bytes_of_names: usize,
 }
 
 impl Patterns {
@@ -70,10 +71,10 @@ impl Patterns {
             names.extend(named.into_iter().flat_map(Map::keys).map(String::as_str));
         });
         let mut known = Self::default();
-        let mut bytes_of_names = 0_usize;
         for name in names {
-            bytes_of_names = bytes_of_names.saturating_add(known.compile(name, most)?);
-            if bytes_of_names > MAX_NAME_BYTES {
+            let bytes = known.compile(name, most)?;
+            known.bytes_of_names = known.bytes_of_names.saturating_add(bytes);
+            if known.bytes_of_names > MAX_NAME_BYTES {
                 return Err(format!(
                     "its compiled 'patternProperties' take more than {} KiB",
                     MAX_NAME_BYTES >> 10
@@ -98,6 +99,11 @@ impl Patterns {
         }
         self.known.insert(text.to_owned(), pattern);
         Ok(bytes)
+    }
+
+    /// Steps for each byte of a name, if it is matched with all names in `patternProperties`.
+    pub(crate) fn name_steps(&self) -> usize {
+        self.bytes_of_names / BYTES_OF_STEP
     }
 
     /// About how many bytes all of them take.
@@ -215,6 +221,20 @@ mod tests {
         assert_eq!(plain.problems(&Value::Array(addresses), ""), []);
         let nothing = Schema::read(&json!({"items": {"pattern": "\\S"}})).unwrap().for_strangers();
         assert_eq!(nothing.problems(&json!(vec!["x".repeat(1 << 20)]), ""), []);
+    }
+
+    #[test]
+    fn names_are_counted_at_references() {
+        let schema = |references: usize| {
+            let all = vec![json!({"$ref": "#/$defs/a"}); references];
+            let names = json!({"patternProperties": {"[a-e].{20}[0-9]": {"type": "string"}}});
+            Schema::read(&json!({"$defs": {"a": names}, "allOf": all})).unwrap().for_strangers()
+        };
+        let value = json!({("a\u{e9}".repeat(10_000)): "x"});
+        assert_eq!(schema(2).problems(&value, ""), []);
+        let problems = schema(200).problems(&value, "");
+        assert!(problems[0].message.contains("takes too long"), "{problems:?}");
+        assert_eq!(schema(200).problems(&json!({"aaaaaaaaaaaaaaaaaaaaaa1": "x"}), ""), []);
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub(crate) struct Step {
     problems: u32,
     /// More of them for each child of the value.
     child_problems: u32,
+    /// Steps of matches for each byte of the names of the value's members.
+    name_steps: u32,
 }
 
 impl Step {
@@ -75,11 +77,18 @@ impl Step {
             let number = value.get(index).and_then(Value::as_u64).unwrap_or_default();
             u32::try_from(number).unwrap_or(u32::MAX)
         };
-        Self { schemas: number(0), problems: number(1), child_problems: number(2) }
+        Self { schemas: number(0), problems: number(1), child_problems: number(2), name_steps: number(3) }
     }
 
     fn count(self, value: &Value) {
         let Budget { count, remaining } = BUDGET.get();
+        if self.name_steps > 0
+            && let Value::Object(members) = value
+        {
+            let bytes: usize = members.keys().map(String::len).sum();
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            count_match(bytes.saturating_mul(self.name_steps));
+        }
         let steps = match count {
             Count::Schemas => self.schemas,
             Count::Problems => {
@@ -111,8 +120,9 @@ impl<'i> Keyword<'i> for Step {
     }
 }
 
-/// The same schema, with a step in each schema that is an object.
-pub(crate) fn counted(schema: &Value) -> Value {
+/// The same schema, with a step in each schema that is an object. A reference counts the names of members, too: `name_steps` for each byte.
+pub(crate) fn counted(schema: &Value, name_steps: usize) -> Value {
+    let counted = |schema: &Value| counted(schema, name_steps);
     let members = match schema {
         Value::Array(items) => return Value::Array(items.iter().map(counted).collect()),
         Value::Object(members) => members,
@@ -135,13 +145,13 @@ pub(crate) fn counted(schema: &Value) -> Value {
     let references: Map<String, Value> = taken.filter_map(|keyword| counting.remove_entry(keyword)).collect();
     let (problems, child_problems) = problems(members);
     if references.is_empty() {
-        counting.insert(STEP.to_owned(), json!([1, problems, child_problems]));
+        counting.insert(STEP.to_owned(), json!([1, problems, child_problems, 0]));
     } else {
         // Before the reference, which is not followed then: a keyword that fails hides those after it. At the end of the list:
         // references may name its other entries by their numbers.
         let all = counting.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(all) = all {
-            let step = json!({STEP: [REFERENCE_STEPS, problems, child_problems]});
+            let step = json!({STEP: [REFERENCE_STEPS, problems, child_problems, name_steps]});
             all.extend([step, Value::Object(references)]);
         }
     }

@@ -243,6 +243,7 @@ mod examples {
       "workflow": "refunds",
       "version": 3,
       "access_mode": "anonymous",
+      "input_schema": null,
       "output_projection": {
         "fields": [
           "answer"
