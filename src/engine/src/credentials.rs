@@ -18,6 +18,9 @@ use crate::graph::fields::escape;
 use crate::tags;
 use crate::template::Filling;
 
+/// Bytes of a name with the blanks around it.
+const LONGEST_REFERENCE: usize = 256;
+
 /// A part of a text of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Segment<'a> {
@@ -32,9 +35,7 @@ pub(crate) fn segments(text: &str) -> Vec<Segment<'_>> {
     let mut found = Vec::new();
     let (mut begun, mut at, mut balance) = (0, 0, 0);
     while let Some(rest) = text.get(at..) {
-        let Some(next) = ["[[", "{{", "{%", "{#"].iter().filter_map(|opener| rest.find(opener)).min() else {
-            break;
-        };
+        let Some(next) = tags::next_opener(rest, true) else { break };
         let here = at + next;
         let tag = text.get(here..).unwrap_or_default();
         if !tag.starts_with("[[") {
@@ -59,7 +60,9 @@ pub(crate) fn segments(text: &str) -> Vec<Segment<'_>> {
 /// The name that a text begins with as `[[name]]`, and how long that is.
 fn reference(text: &str) -> Option<(&str, usize)> {
     let inside = text.strip_prefix("[[")?;
-    let (inside, _) = inside.split_once("]]")?;
+    // No further, or a text of brackets alone would be read again from each of them.
+    let end = inside.as_bytes().windows(2).take(LONGEST_REFERENCE).position(|pair| pair == b"]]")?;
+    let inside = inside.get(..end)?;
     let name = inside.trim_matches(' ');
     is_credential_name(name).then_some((name, inside.len() + 4))
 }

@@ -11,7 +11,7 @@ pub(crate) const LARGEST: usize = 8 << 20;
 /// Bytes of the largest data that a node gives to pages or to later turns, as JSON.
 const LARGEST_DATA: usize = 64 << 10;
 /// Most lists and objects inside one another: what is deeper could not be read back from the journal.
-const DEEPEST: usize = 100;
+pub(crate) const DEEPEST: usize = 100;
 
 /// The value as JSON.
 ///

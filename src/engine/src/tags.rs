@@ -3,13 +3,18 @@
 //! The parser of minijinja calls itself for every `-`, `not` and `elif` and its compiler for every operator of a chain,
 //! without a limit of their own, and a stack that overflows ends the whole process. So long tags never get there.
 
+/// Bytes of one template.
+const LONGEST_TEMPLATE: usize = 256 << 10;
 /// Bytes of one `{{ … }}` or `{% … %}`, or of a condition.
 const LONGEST: usize = 1_024;
 /// `elif`s of one template.
 const MOST_ELIFS: usize = 64;
 
-/// Refuses a template with a tag that is too long, or with too many `elif`s.
+/// Refuses a template that is too long, has a tag that is too long, or too many `elif`s.
 pub(crate) fn check(text: &str) -> Result<(), String> {
+    if text.len() > LONGEST_TEMPLATE {
+        return Err(format!("a template is longer than {} KiB", LONGEST_TEMPLATE >> 10));
+    }
     if text.matches("elif").count() > MOST_ELIFS {
         return Err(format!("more than {MOST_ELIFS} elif"));
     }
@@ -18,7 +23,7 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     }
     let mut rest = text;
     let mut balance = 0;
-    while let Some(at) = ["{{", "{%", "{#"].iter().filter_map(|opener| rest.find(opener)).min() {
+    while let Some(at) = next_opener(rest, false) {
         let tag = rest.get(at..).unwrap_or_default();
         let length = length(tag, &mut balance);
         if !tag.starts_with("{#") && !is_block(tag, "raw") {
@@ -27,6 +32,16 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
         rest = tag.get(length..).unwrap_or_default();
     }
     Ok(())
+}
+
+/// Position of the next tag or comment, or of the next `[[`.
+pub(crate) fn next_opener(text: &str, or_secret: bool) -> Option<usize> {
+    let pairs = text.as_bytes().windows(2);
+    pairs.into_iter().position(|pair| match pair {
+        b"{{" | b"{%" | b"{#" => true,
+        b"[[" => or_secret,
+        _ => false,
+    })
 }
 
 /// Length of the tag, comment or raw block that `tag` begins with, as the parser sees it.

@@ -68,6 +68,8 @@ impl Options {
 const SURVEY_PLACES: usize = 2;
 /// Places for documents, feeds and images.
 const DOCUMENT_PLACES: usize = 2;
+/// Places for work in the service's own process.
+const COMPUTE_PLACES: usize = 4;
 
 /// Runs code in worker processes. Clones share them; with the last clone they end.
 #[derive(Clone)]
@@ -94,6 +96,7 @@ struct Pool {
     calls: Arc<Places>,
     documents: Arc<Places>,
     surveys: Arc<Places>,
+    computing: Arc<Places>,
     idle: Mutex<Vec<Worker>>,
 }
 
@@ -112,6 +115,7 @@ impl Sandbox {
             calls: Places::new(options.workers.max(1), options.queue),
             documents: Places::new(DOCUMENT_PLACES, options.queue),
             surveys: Places::new(SURVEY_PLACES, options.queue),
+            computing: Places::new(COMPUTE_PLACES, usize::MAX),
             idle: Mutex::new(Vec::new()),
             options,
         };
@@ -123,6 +127,18 @@ impl Sandbox {
     #[must_use]
     pub fn of(&self, owner: Uuid) -> Self {
         Self { shared: Arc::clone(&self.shared), owner }
+    }
+
+    /// Does work on a blocking thread of this process once the workspace has a place for it. Returns `None` if the work panics.
+    /// The work must stop by itself if this is dropped.
+    pub async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let place = self.shared.pool.computing.wait(self.owner).await.ok()?;
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(place);
+            done
+        });
+        done.await.ok()
     }
 
     /// Runs code. Dropped, it is stopped: its worker is killed.

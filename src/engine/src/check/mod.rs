@@ -14,7 +14,7 @@ pub use calls::{FILTERS as TEMPLATE_FILTERS, TESTS as TEMPLATE_TESTS};
 use crate::Problems;
 use crate::credentials::{Segment, has_secrets, segments};
 use crate::graph::fields::escape;
-use crate::template;
+use crate::template::{self, meter};
 
 /// What is noted while a graph is compiled.
 #[derive(Default)]
@@ -97,12 +97,18 @@ impl Check {
 
     /// Checks a template; says whether it parses.
     pub(crate) fn template(&mut self, text: &str, pointer: &str) -> bool {
+        if meter::step().is_err() {
+            return false;
+        }
         self.calls(text, false, pointer);
         self.parsed(template::names_of_template(text), "template", pointer)
     }
 
     /// Checks a condition or another bare expression; says whether it parses.
     pub(crate) fn expression(&mut self, text: &str, pointer: &str, locals: &[&str]) -> bool {
+        if meter::step().is_err() {
+            return false;
+        }
         self.calls(text, true, pointer);
         let names = template::names_of_expression(text);
         let names = names.map(|names| {
@@ -147,6 +153,9 @@ impl Check {
         let mut good = true;
         for segment in &segments {
             let Segment::Text(part) = segment else { continue };
+            if meter::step().is_err() {
+                return false;
+            }
             self.calls(part, false, pointer);
             let names = template::names_of_template(part);
             if names.is_err() && has_secrets(&segments) && template::names_of_template(text).is_ok() {

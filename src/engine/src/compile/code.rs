@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sandbox::{Language, Sandbox, SandboxError, Source, Surveyed, SyntaxProblem};
 use serde_json::{Map, Value};
@@ -16,13 +17,19 @@ use crate::graph::fields::{escape, listed, nearest};
 use crate::graph::modules::LONGEST;
 use crate::graph::parse::read_graph;
 use crate::graph::{Graph, modules};
+use crate::template::meter;
+
+/// Maximum time of a check, without the code.
+const TIME: Duration = Duration::from_secs(5);
 
 /// As [`super::check`], and checks the code and the providers of models too.
 ///
 /// # Errors
 /// [`SandboxError`] when no worker can look at the code now.
 pub async fn check_all(document: &Value, sandbox: &Sandbox) -> Result<Result<Plan, Problems>, SandboxError> {
-    let checked = super::check(document);
+    let own = Arc::new(document.clone());
+    let checked = sandbox.compute(move || meter::within(TIME, || super::check(&own))).await;
+    let Some(checked) = checked else { return Err(SandboxError::Crashed) };
     let found = check_code(document, sandbox).await?;
     Ok(match checked {
         Ok(plan) if found.is_empty() => Ok(plan),

@@ -19,6 +19,7 @@ use crate::Problems;
 use crate::check::Check;
 use crate::execute::Plan;
 use crate::graph::parse::read_graph;
+use crate::template::meter;
 
 /// Reads and compiles a graph: what is asked before one is saved.
 ///
@@ -28,6 +29,9 @@ use crate::graph::parse::read_graph;
 pub fn check(document: &Value) -> Result<Plan, Problems> {
     let mut check = Check::default();
     let graph = read_graph(document, &mut check.problems);
+    if check.problems.iter().any(|problem| problem.code == "too_many") {
+        return Err(check.problems);
+    }
     // An edge that could not be read may have led anywhere.
     let misread =
         |problem: &FieldError| problem.pointer.starts_with("/edges") && problem.code != "unknown_field";
@@ -41,6 +45,9 @@ pub fn check(document: &Value) -> Result<Plan, Problems> {
         plan
     });
     plain_secrets::check(document, &mut check);
+    if let Some(error) = meter::excess_error() {
+        return Err(vec![FieldError::new("", "too_slow", error.message).suggest("split the workflow")]);
+    }
     check.problems.append(&mut check.at_saving);
     match plan {
         Some(plan) if check.problems.is_empty() => Ok(plan),

@@ -20,7 +20,7 @@ const ARGS: &str = "args";
 /// What `run` holds.
 const RUN: [&str; 4] = ["id", "workflow_id", "thread_id", "trigger"];
 /// Functions of the template language, beside those of [`crate::template::functions`].
-const FUNCTIONS: [&str; 3] = ["range", "dict", "debug"];
+const FUNCTIONS: [&str; 2] = ["range", "dict"];
 
 pub(super) fn check(graph: &Graph, reach: Option<&Reach>, check: &mut Check) {
     // Of two nodes with one name the first counts: the later overwrite, so they come first.

@@ -1,8 +1,13 @@
 //! Work that may take long, away from the actors.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sandbox::Sandbox;
 use wire::ErrorCode;
 
 use crate::NodeError;
+use crate::template::meter;
 
 /// Does work away from the actors where that may take long.
 pub(super) async fn aside<T: Send + 'static>(
@@ -12,6 +17,33 @@ pub(super) async fn aside<T: Send + 'static>(
     if !heavy {
         return work();
     }
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(NodeError::new(ErrorCode::Internal, "a part of the step panicked")))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(panicked()))
+}
+
+/// Fills templates. What takes longer than brief work is done again away from the actors, in the workspace's share of the threads;
+/// dropped, it stops.
+pub(super) async fn filled<T: Send + 'static>(
+    sandbox: &Sandbox,
+    heavy: bool,
+    work: impl Fn() -> Result<T, NodeError> + Send + 'static,
+) -> Result<T, NodeError> {
+    if !heavy && let Some(done) = meter::briefly(&work) {
+        return done;
+    }
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let _cancel = CancelOnDrop(Arc::clone(&cancelled));
+    let done = sandbox.compute(move || meter::fully(cancelled, work)).await;
+    done.unwrap_or_else(|| Err(panicked()))
+}
+
+fn panicked() -> NodeError {
+    NodeError::new(ErrorCode::Internal, "a part of the step panicked")
+}
+
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

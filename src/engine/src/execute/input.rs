@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::aside::aside;
+use super::aside::filled;
 use super::attempt::Visit;
 use super::reads::PromptReads;
 use crate::NodeError;
@@ -28,6 +28,8 @@ impl Visit<'_> {
             }
             false => view,
         };
-        aside(self.heavy || self.node.heavy, move || node.node.input(&view)).await
+        // Identifiers are made once: brief work that is done again would make others.
+        let heavy = self.heavy || self.node.heavy || self.node.makes_ids;
+        filled(self.env.ports.sandbox, heavy, move || node.node.input(&view)).await
     }
 }

@@ -14,7 +14,7 @@ use super::reads::PromptReads;
 use crate::channel::Channel;
 use crate::limits::{LARGEST, size, too_large};
 use crate::template::functions::{date, ids};
-use crate::template::{as_text, fill, has_holes, overlay};
+use crate::template::{as_text, fill, has_holes, meter, overlay};
 use crate::{NodeError, Plan};
 
 /// Bytes in scope from which on templates are filled away from the actors.
@@ -116,7 +116,7 @@ impl Scope {
 
     /// Whether filling a template may take long.
     pub(super) fn is_heavy(&self) -> bool {
-        self.bytes > HEAVY || self.prompts.is_some()
+        self.bytes > HEAVY
     }
 
     pub(super) fn view(&self) -> View {
@@ -201,7 +201,10 @@ impl Object for Prompts {
         let known = self.filled.lock().get(name).cloned();
         let filled = known.unwrap_or_else(|| {
             let filled = self.fill(name, text.as_str().unwrap_or_default());
-            self.filled.lock().insert(name.to_owned(), filled.clone());
+            // Work that was stopped is done again.
+            if meter::excess().is_none() {
+                self.filled.lock().insert(name.to_owned(), filled.clone());
+            }
             filled
         });
         Some(overlay(&prompt, View::from_pairs([("text", filled.text)])))

@@ -8,11 +8,12 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use minijinja::Value as View;
+use sandbox::Sandbox;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use wire::ErrorCode;
 
-use super::aside::aside;
+use super::aside::filled;
 use super::attempt::{Receipt, Visit, Visited};
 use super::frame::{Env, Frame, lost};
 use super::output::{SlotOutput, StepOutput};
@@ -266,7 +267,8 @@ impl Execution<'_> {
             }
             false => view,
         };
-        let filled = aside(self.scope.is_heavy() || node.heavy, move || {
+        let heavy = self.scope.is_heavy() || node.heavy || node.makes_ids;
+        let filled = filled(self.env.ports.sandbox, heavy, move || {
             let filled = writing.common.state.iter().map(|(channel, template)| {
                 fill(template, &view).map_err(|error| {
                     let message = format!("state.{channel}: {}", error.message);
@@ -297,7 +299,7 @@ impl Execution<'_> {
         let view = self.scope.view();
         let mut due = Vec::new();
         for edge in self.plan.edges.iter().filter(|edge| edge.from.is_empty()) {
-            let chosen = choose(&edge.target, &view, self.scope.is_heavy()).await;
+            let chosen = choose(self.env.ports.sandbox, &edge.target, &view, self.scope.is_heavy()).await;
             if let Some(Destination::Node(to)) = chosen.map_err(unchosen)? {
                 due.push(to);
             }
@@ -333,7 +335,8 @@ impl Execution<'_> {
             }
             arrived.fill(false);
             let source = edge.from.first().and_then(|from| self.plan.nodes.get(*from));
-            let chosen = choose(&edge.target, &view, heavy).await.map_err(|error| match source {
+            let chosen = choose(self.env.ports.sandbox, &edge.target, &view, heavy).await;
+            let chosen = chosen.map_err(|error| match source {
                 Some(node) => Stop::Failed(RunError::at(&self.frame.path(&node.name), error)),
                 None => unchosen(error),
             })?;
@@ -349,7 +352,8 @@ impl Execution<'_> {
     /// The graph's `output`, or the results of the nodes that reached END.
     async fn output(&self) -> Result<Value, Stop> {
         if let Some(template) = &self.plan.output {
-            let view = match ids::are_made_in(&template.to_string()) {
+            let makes_ids = ids::are_made_in(&template.to_string());
+            let view = match makes_ids {
                 true => {
                     let run = self.frame.input.run_of(self.frame.step.unwrap_or(u32::MAX));
                     ids::scope(&self.scope.view(), run, &self.frame.path("#output"))
@@ -357,7 +361,8 @@ impl Execution<'_> {
                 false => self.scope.view(),
             };
             let template = Arc::clone(template);
-            let filled = aside(self.scope.is_heavy(), move || fill(&template, &view)).await;
+            let heavy = self.scope.is_heavy() || makes_ids;
+            let filled = filled(self.env.ports.sandbox, heavy, move || fill(&template, &view)).await;
             return filled.map_err(|error| {
                 Stop::Failed(RunError::whole(error.code, format!("output: {}", error.message)))
             });
@@ -384,13 +389,18 @@ fn unchosen(error: NodeError) -> Stop {
     Stop::Failed(RunError::whole(error.code, error.message))
 }
 
-async fn choose(target: &PlanTarget, view: &View, heavy: bool) -> Result<Option<Destination>, NodeError> {
+async fn choose(
+    sandbox: &Sandbox,
+    target: &PlanTarget,
+    view: &View,
+    heavy: bool,
+) -> Result<Option<Destination>, NodeError> {
     match target {
         PlanTarget::To(to) => Ok(Some(*to)),
         PlanTarget::Cases { cases, otherwise } => {
             for (when, to) in cases {
                 let (when, view) = (when.clone(), view.clone());
-                if aside(heavy, move || holds(&when, &view)).await? {
+                if filled(sandbox, heavy, move || holds(&when, &view)).await? {
                     return Ok(Some(*to));
                 }
             }

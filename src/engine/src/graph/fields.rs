@@ -2,9 +2,16 @@
 
 use serde_json::{Map, Value};
 use wire::FieldError;
-pub(crate) use wire::{escape, nearest};
+pub(crate) use wire::escape;
 
 use crate::Problems;
+use crate::template::meter;
+
+/// The known name that is most like another; `None` as well once the work has used up its time.
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    meter::step().ok()?;
+    wire::nearest(name, known)
+}
 
 /// An object of a request or a graph, read member by member.
 pub struct Fields<'a> {

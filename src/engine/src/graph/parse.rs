@@ -12,6 +12,8 @@ use crate::channel::{Channel, Rule, kind};
 const FORMAT: &str = "graph/1";
 /// Most nodes and most edges of a graph.
 const MOST_ENTRIES: usize = 5_000;
+/// Most sources and cases of all edges.
+const MOST_CONNECTIONS: usize = 20_000;
 /// Most values of all kinds in a graph: each may have several problems.
 const MOST_VALUES: usize = 250_000;
 
@@ -48,6 +50,7 @@ pub(crate) fn read_graph(document: &Value, problems: &mut Problems) -> Option<Gr
     let channels = read_channels(&mut fields, problems);
     let nodes = list(&mut fields, "nodes", problems);
     let nodes = nodes.filter_map(|(pointer, node)| read_node(pointer, node, problems)).collect();
+    refuse_many_connections(fields.value("edges"), problems);
     let edges = list(&mut fields, "edges", problems);
     let edges = edges.filter_map(|(pointer, edge)| read_edge(pointer, edge, problems)).collect();
     let output = fields.value("output").cloned();
@@ -92,6 +95,17 @@ fn values(value: &Value, most: usize) -> usize {
         _ => {}
     }
     count
+}
+
+/// Refuses edges that connect too many nodes: one edge may name any number of sources and cases.
+fn refuse_many_connections(edges: Option<&Value>, problems: &mut Problems) {
+    let length = |edge: &Value, name| edge.get(name).and_then(Value::as_array).map_or(0, Vec::len);
+    let edges = edges.and_then(Value::as_array).into_iter().flatten();
+    let connections: usize = edges.map(|edge| length(edge, "from") + length(edge, "cases")).sum();
+    if connections > MOST_CONNECTIONS {
+        let message = format!("has {connections} sources and cases; a graph has at most {MOST_CONNECTIONS}");
+        problems.push(FieldError::new("/edges", "too_many", message));
+    }
 }
 
 /// The entries of an array member with their pointers.

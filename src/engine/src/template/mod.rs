@@ -1,6 +1,11 @@
-//! Templates and conditions: minijinja with fuel, an output limit and strict undefined names.
+//! Templates and conditions: minijinja with limits on instructions, bytes, depth and time, and strict undefined names.
 
+mod constants;
+mod filters;
 pub(crate) mod functions;
+pub(crate) mod meter;
+mod operators;
+mod program;
 mod undefined;
 
 use std::collections::{BTreeSet, HashSet};
@@ -9,62 +14,82 @@ use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
-use minijinja::{Environment, ErrorKind, Expression, Output, State, UndefinedBehavior, Value as View};
+use minijinja::{Environment, ErrorKind, Output, State, UndefinedBehavior, Value as View};
 use serde_json::Value;
 
+use self::program::Program;
 use crate::limits::{LARGEST, too_deep, too_large};
 use crate::{NodeError, tags};
 
-/// Steps of the template machine for one rendering.
-const FUEL: u64 = 200_000;
+/// Instructions of the template machine for one template.
+const FUEL: u64 = 300_000;
+/// The same in brief work.
+const BRIEF_FUEL: u64 = 4_000;
+
+static SYNTAX: LazyLock<SyntaxConfig> =
+    // The default marks cannot fail to build.
+    LazyLock::new(|| SyntaxConfig::builder().keep_trailing_newline(true).build().unwrap_or_default());
 
 pub(crate) static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    // The default marks cannot fail to build.
-    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
-        environment.set_syntax(syntax);
-    }
+    environment.set_syntax(SYNTAX.clone());
     environment.set_fuel(Some(FUEL));
+    environment.set_debug(false);
     environment.set_formatter(format);
-    // What a loop may carry over it may nest without end, and dropping a value nested so deep overflows the stack.
-    environment.remove_global("namespace");
+    filters::add(&mut environment);
+    operators::add(&mut environment);
     functions::add_filters(&mut environment);
     environment
 });
 
-/// What is no text and no number stands in a text as JSON, as it does where it stands alone.
+static BRIEF_ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = ENVIRONMENT.clone();
+    environment.set_fuel(Some(BRIEF_FUEL));
+    environment
+});
+
+/// Writes lists, objects and truth values into a text as JSON.
 fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &View) -> Result<(), minijinja::Error> {
     let json = match value.kind() {
         ValueKind::None => "null".to_owned(),
         ValueKind::Bool => value.is_true().to_string(),
-        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => json(value, LARGEST)
-            .map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))?,
-        _ => return minijinja::escape_formatter(out, state, value),
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => json(value, meter::room())
+            .map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()).with_source(error))?,
+        _ => {
+            let escapes = !matches!(state.auto_escape(), minijinja::AutoEscape::None);
+            meter::make(value.as_str().map_or(8, str::len) * if escapes { 6 } else { 1 })?;
+            return minijinja::escape_formatter(out, state, value);
+        }
     };
+    meter::make(json.len())?;
     out.write_str(&json).map_err(minijinja::Error::from)
 }
 
-/// What a template is, once its text has been looked at.
+/// A text, by its tags.
 enum Shape<'a> {
     /// Exactly one `{{ expression }}`: keeps the value's type.
-    Expression(Expression<'a, 'a>),
-    /// Text with holes.
-    Mixed,
-    /// Text without holes.
+    Expression(Program<'a>),
+    /// Text with tags.
+    Mixed(Program<'a>),
+    /// Text without tags.
     Plain,
 }
 
-fn shape(text: &str) -> Result<Shape<'_>, String> {
-    if !has_holes(text) {
-        return Ok(Shape::Plain);
+impl<'a> Shape<'a> {
+    fn parse(text: &'a str) -> Result<Self, String> {
+        if !has_holes(text) {
+            return Ok(Shape::Plain);
+        }
+        tags::check(text)?;
+        // What is inside is one expression only if it parses as one: `a }} and {{ b` does not, `{'a': {'b': 1}}` does.
+        let inner = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+        let expression = inner.map(without_trim_marks).and_then(|inner| Program::expression(inner).ok());
+        match expression {
+            Some(expression) => Ok(Shape::Expression(expression)),
+            None => Program::template(text).map(Shape::Mixed),
+        }
     }
-    tags::check(text)?;
-    // What is inside is one expression only if it parses as one: `a }} and {{ b` does not, `{'a': {'b': 1}}` does.
-    let inner = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
-    let expression =
-        inner.map(without_trim_marks).and_then(|inner| ENVIRONMENT.compile_expression(inner).ok());
-    Ok(expression.map_or(Shape::Mixed, Shape::Expression))
 }
 
 /// Whether a text is more than itself.
@@ -80,45 +105,73 @@ fn without_trim_marks(inner: &str) -> &str {
 
 /// The names that a template uses, dotted as far as they are written out.
 pub(crate) fn names_of_template(text: &str) -> Result<BTreeSet<String>, String> {
-    Ok(match shape(text)? {
+    Ok(match Shape::parse(text)? {
         Shape::Plain => BTreeSet::new(),
-        Shape::Expression(expression) => expression.undeclared_variables(true).into_iter().collect(),
-        Shape::Mixed => {
-            let template = ENVIRONMENT.template_from_str(text).map_err(|error| one_line(&error))?;
-            template.undeclared_variables(true).into_iter().collect()
-        }
+        Shape::Expression(program) => expression_names(&program).into_iter().collect(),
+        Shape::Mixed(program) => template_names(&program).into_iter().collect(),
     })
 }
 
 /// The names that a bare expression uses.
 pub(crate) fn names_of_expression(text: &str) -> Result<BTreeSet<String>, String> {
-    Ok(condition(text)?.undeclared_variables(true).into_iter().collect())
+    Ok(expression_names(&Program::expression(text)?).into_iter().collect())
 }
 
-/// What a bare expression yields.
+fn expression_names(program: &Program<'_>) -> HashSet<String> {
+    let expression = ENVIRONMENT.compile_expression(program.text());
+    expression.map(|expression| expression.undeclared_variables(true)).unwrap_or_default()
+}
+
+fn template_names(program: &Program<'_>) -> HashSet<String> {
+    let template = ENVIRONMENT.template_from_str(program.text());
+    template.map(|template| template.undeclared_variables(true)).unwrap_or_default()
+}
+
+/// A bare expression, compiled once for many scopes.
+pub(crate) struct Expression<'a>(Program<'a>);
+
+impl<'a> Expression<'a> {
+    /// Compiles an expression.
+    pub(crate) fn compile(text: &'a str) -> Result<Self, NodeError> {
+        Program::expression(text).map(Self).map_err(NodeError::failed)
+    }
+
+    /// The value of the expression.
+    pub(crate) fn value(&self, scope: &View) -> Result<Value, NodeError> {
+        let value = meter::metered(|| value_of(&self.0, scope, LARGEST));
+        value.map(|(value, _)| value).map_err(|error| within("expression", self.0.text(), error))
+    }
+
+    /// Whether the expression holds as a condition.
+    pub(crate) fn holds(&self, scope: &View) -> Result<bool, NodeError> {
+        let value = meter::metered(|| eval(&self.0, scope));
+        value.map(|value| value.is_true()).map_err(|error| within("condition", self.0.text(), error))
+    }
+}
+
+/// The value of a bare expression.
+#[cfg(test)]
 pub(crate) fn evaluate(expression: &str, scope: &View) -> Result<Value, NodeError> {
-    let compiled = condition(expression).map_err(NodeError::failed);
-    let value = compiled.and_then(|compiled| value_of(&compiled, scope, LARGEST));
-    value.map(|(value, _)| value).map_err(|error| within("expression", expression, error))
+    Expression::compile(expression)?.value(scope)
 }
 
-/// An expression's value, its type kept, and how many bytes of JSON it has.
-fn value_of(
-    expression: &Expression<'_, '_>,
-    scope: &View,
-    limit: usize,
-) -> Result<(Value, usize), NodeError> {
-    let value = eval(expression, scope)?;
-    let json = json(&value, limit).map_err(|error| unwritten(&error))?;
+/// An expression's value, its type kept, and its bytes as JSON.
+fn value_of(program: &Program<'_>, scope: &View, limit: usize) -> Result<(Value, usize), NodeError> {
+    let value = eval(program, scope)?;
+    let json = json(&value, limit.min(meter::room())).map_err(|error| unwritten(&error))?;
     let read = serde_json::from_str(&json).map_err(|error| unwritten(&error))?;
     Ok((read, json.len()))
 }
 
-/// What an expression yields; never undefined.
-fn eval(expression: &Expression<'_, '_>, scope: &View) -> Result<View, NodeError> {
-    let names = || expression.undeclared_variables(true);
-    let value = expression.eval(scope.clone()).map_err(|error| failed(&error, names, scope))?;
-    if value.is_undefined() { Err(undefined::error(names(), scope)) } else { Ok(value) }
+/// The value of an expression; never undefined.
+fn eval(program: &Program<'_>, scope: &View) -> Result<View, NodeError> {
+    let value = program.run(environment(), scope, &mut String::new());
+    let value = value.map_err(|error| failed(&error, || expression_names(program), scope))?.unwrap_or_default();
+    if value.is_undefined() { Err(undefined::error(expression_names(program), scope)) } else { Ok(value) }
+}
+
+fn environment() -> &'static Environment<'static> {
+    if meter::is_brief() { &BRIEF_ENVIRONMENT } else { &ENVIRONMENT }
 }
 
 fn json(value: &View, limit: usize) -> Result<String, serde_json::Error> {
@@ -132,6 +185,7 @@ fn json(value: &View, limit: usize) -> Result<String, serde_json::Error> {
 fn unwritten(error: &serde_json::Error) -> NodeError {
     let text = error.to_string();
     if error.is_io() {
+        meter::exceed_brief();
         too_large("the value")
     } else if text.starts_with("recursion limit") {
         too_deep()
@@ -140,18 +194,10 @@ fn unwritten(error: &serde_json::Error) -> NodeError {
     }
 }
 
-fn condition(text: &str) -> Result<Expression<'_, '_>, String> {
-    tags::check_length(text)?;
-    ENVIRONMENT.compile_expression(text).map_err(|e| one_line(&e))
-}
-
 /// Whether a condition holds.
 pub(crate) fn holds(condition: &str, scope: &View) -> Result<bool, NodeError> {
-    let value = self::condition(condition)
-        .map_err(NodeError::failed)
-        .and_then(|expression| eval(&expression, scope))
-        .map_err(|error| within("condition", condition, error))?;
-    Ok(value.is_true())
+    let expression = Expression::compile(condition).map_err(|error| within("condition", condition, error))?;
+    expression.holds(scope)
 }
 
 /// The same names with more, which hide those there are.
@@ -162,7 +208,7 @@ pub(crate) fn overlay(scope: &View, names: View) -> View {
 
 /// Fills every text inside `value`.
 pub(crate) fn fill(value: &Value, scope: &View) -> Result<Value, NodeError> {
-    Filling::of(scope).fill(value)
+    meter::metered(|| Filling::of(scope).fill(value))
 }
 
 /// One value that is filled, and how many bytes all its templates may still make.
@@ -181,13 +227,17 @@ impl<'a> Filling<'a> {
         if !has_holes(text) {
             return Ok(text.to_owned());
         }
-        let filled = tags::check(text).map_err(NodeError::failed).and_then(|()| self.render(text));
+        let program = Program::template(text).map_err(NodeError::failed);
+        let filled = program.and_then(|program| meter::metered(|| self.render(&program)));
         filled.map_err(|error| within("template", text, error))
     }
 
     pub(crate) fn fill(&mut self, value: &Value) -> Result<Value, NodeError> {
         Ok(match value {
-            Value::String(text) => self.fill_text(text).map_err(|error| within("template", text, error))?,
+            Value::String(text) => {
+                let filled = meter::metered(|| self.fill_text(text));
+                filled.map_err(|error| within("template", text, error))?
+            }
             Value::Array(items) => {
                 Value::Array(items.iter().map(|item| self.fill(item)).collect::<Result<_, _>>()?)
             }
@@ -200,25 +250,21 @@ impl<'a> Filling<'a> {
     }
 
     fn fill_text(&mut self, text: &str) -> Result<Value, NodeError> {
-        let (value, bytes) = match shape(text).map_err(NodeError::failed)? {
+        let (value, bytes) = match Shape::parse(text).map_err(NodeError::failed)? {
             Shape::Plain => return Ok(Value::String(text.to_owned())),
-            Shape::Expression(expression) => value_of(&expression, self.scope, self.left)?,
-            Shape::Mixed => return self.render(text).map(Value::String),
+            Shape::Expression(program) => value_of(&program, self.scope, self.left)?,
+            Shape::Mixed(program) => return self.render(&program).map(Value::String),
         };
         self.left = self.left.saturating_sub(bytes);
         Ok(value)
     }
 
-    fn render(&mut self, text: &str) -> Result<String, NodeError> {
-        let template =
-            ENVIRONMENT.template_from_str(text).map_err(|error| failed(&error, HashSet::new, self.scope))?;
-        let names = || template.undeclared_variables(true);
-        let mut out = Limited { bytes: Vec::new(), limit: self.left };
-        template
-            .render_captured_to(self.scope.clone(), &mut out)
-            .map_err(|error| failed(&error, names, self.scope))?;
-        self.left = self.left.saturating_sub(out.bytes.len());
-        String::from_utf8(out.bytes).map_err(|error| NodeError::failed(error.to_string()))
+    fn render(&mut self, program: &Program<'_>) -> Result<String, NodeError> {
+        let mut text = String::new();
+        let run = program.run(environment(), self.scope, &mut text);
+        run.map_err(|error| failed(&error, || template_names(program), self.scope))?;
+        self.left = self.left.checked_sub(text.len()).ok_or_else(|| too_large("the text"))?;
+        Ok(text)
     }
 }
 
@@ -254,15 +300,17 @@ impl io::Write for Limited {
     }
 }
 
-/// Why a template or an expression that uses these names could not be filled.
+/// The error of a template or an expression that uses these names.
 fn failed(error: &minijinja::Error, names: impl FnOnce() -> HashSet<String>, scope: &View) -> NodeError {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        // Only the limit of the output fails with an error of this kind.
-        if error.is::<io::Error>() {
-            return too_large("the text");
-        }
-        cause = error.source();
+    if error.kind() == ErrorKind::OutOfFuel {
+        meter::exceed_brief();
+    }
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<serde_json::Error>());
+    if let Some(error) = source {
+        return unwritten(error);
+    }
+    if let Some(error) = meter::excess_error() {
+        return error;
     }
     if error.kind() == ErrorKind::UndefinedError {
         return undefined::error(names(), scope);

@@ -11,7 +11,7 @@ use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::nodes::fields::{expression_field, list, list_field};
-use crate::template::{fill, holds, overlay};
+use crate::template::{Expression, fill, overlay};
 
 pub(crate) const TYPE: NodeType = NodeType {
     name: "filter",
@@ -47,10 +47,11 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
 impl Node for Filter {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
         let items = list(fill(&self.items, scope)?)?;
+        let when = Expression::compile(&self.when)?;
         let mut kept = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let names = View::from_pairs([("item", View::from(Serde(&item))), ("index", View::from(index))]);
-            if holds(&self.when, &overlay(scope, names))? {
+            if when.holds(&overlay(scope, names))? {
                 kept.push(item);
             }
         }

@@ -13,7 +13,7 @@ use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::nodes::fields::expression_field;
 use crate::nodes::logic::path::Path;
-use crate::template::{evaluate, fill, overlay};
+use crate::template::{Expression, fill, overlay};
 
 pub(crate) const TYPE: NodeType = NodeType {
     name: "transform",
@@ -93,7 +93,7 @@ impl Node for Transform {
         match &self.how {
             How::Expression(expression) => {
                 let input = View::from_pairs([("input", View::from(Serde(&input)))]);
-                evaluate(expression, &overlay(scope, input))
+                Expression::compile(expression)?.value(&overlay(scope, input))
             }
             How::Path(_) => Ok(input.unwrap_or_default()),
         }

@@ -1,0 +1,39 @@
+//! Operators and checks of metered programs.
+//!
+//! They are filters whose names no template can write, so that nothing in scope hides them.
+
+use minijinja::machinery::ast::BinOpKind;
+use minijinja::{Environment, Error, Value as View};
+
+use super::constants::{computed, repeated};
+use super::functions::invalid;
+use super::meter;
+
+/// Checks a value that was made.
+pub(super) const CHECK: &str = "(check)";
+/// Counts an operation.
+pub(super) const STEP: &str = "(step)";
+/// Multiplies.
+pub(super) const REPEAT: &str = "(*)";
+
+pub(super) fn add(environment: &mut Environment<'_>) {
+    environment.add_filter(CHECK, |value: View| meter::made(value));
+    environment.add_filter(STEP, |value: View| meter::step().map(|()| value));
+    environment.add_filter(REPEAT, multiply);
+}
+
+fn multiply(left: View, right: View) -> Result<View, Error> {
+    let bytes = repeated(&left, &right).or_else(|| repeated(&right, &left));
+    match bytes {
+        Some(bytes) => meter::make(bytes)?,
+        None => meter::step()?,
+    }
+    let kinds = (left.kind(), right.kind());
+    let is_arithmetic = left.is_number() && right.is_number();
+    match computed(BinOpKind::Mul, left, right) {
+        Some(value) if is_arithmetic => Ok(value),
+        Some(value) => meter::made(value),
+        None if is_arithmetic => Err(invalid("the product is too large")),
+        None => Err(invalid(format!("tried to use * operator on unsupported types {} and {}", kinds.0, kinds.1))),
+    }
+}
