@@ -37,7 +37,7 @@ pub use cache::Cache;
 pub use canonical::{CanonicalError, digest, identity};
 pub use channel::{Channel, Rule};
 pub use check::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
-pub use compile::{CredentialUse, check, check_all, compile, credentials};
+pub use compile::{CredentialUse, check, check_all, check_briefly, compile, credentials};
 pub use diff::{diff, diff_config};
 pub use effects::{CollectionUse, NodeEffect, collection_uses, effects, references};
 pub use error::{NodeError, RunError};

@@ -94,8 +94,10 @@ fn run_stage(
             &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
         )),
         Stage::Build => {
-            // With the features of the whole workspace, as the tests are built: alone, most dependencies would be built twice.
-            run::run(&mut run::cargo(root, &["build", "--locked", "--workspace", "--bin", "callboard"]))?;
+            // The tests of the whole workspace build the binary themselves, with other features: another build would double all.
+            if chooses_some_packages(&options.nextest) {
+                run::run(&mut run::cargo(root, &["build", "--locked", "--workspace", "--bin", "callboard"]))?;
+            }
             let binary = workspace.target_directory.join("debug").join("callboard");
             environment.push(("CALLBOARD_BIN".to_owned(), binary.into_string()));
             Ok(())
@@ -147,6 +149,11 @@ fn threads(cores: usize) -> usize {
     cores.max(MAX_WAITING_THREADS.min(2 * cores))
 }
 
+/// Whether the arguments choose packages, but not all.
+fn chooses_some_packages(args: &[String]) -> bool {
+    chooses_packages(args) && !args.iter().any(|arg| arg == "--workspace")
+}
+
 fn chooses_packages(args: &[String]) -> bool {
     let ours = args.iter().take_while(|arg| *arg != "--");
     ours.into_iter().any(|arg| arg.starts_with("-p") || arg.starts_with("--package") || arg == "--workspace")
@@ -195,6 +202,7 @@ mod tests {
         let args = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert!(chooses_packages(&args("-p store some_name")));
         assert!(chooses_packages(&args("--package=store")));
+        assert!(chooses_some_packages(&args("-p store")) && !chooses_some_packages(&args("--workspace some_name")));
         assert!(!chooses_packages(&args("some_name -- -p")));
         assert!(!chooses_packages(&args("--no-capture chat")));
     }

@@ -58,6 +58,12 @@ pub fn check(document: &Value) -> Result<Plan, Problems> {
     }
 }
 
+/// As [`check`]; `None` for a graph whose check takes longer than a moment.
+#[must_use]
+pub fn check_briefly(document: &Value) -> Option<Result<Plan, Problems>> {
+    meter::briefly(|| check(document))
+}
+
 /// A pointer by its parts, numbers as numbers, so that problems stand together as their places do.
 fn place(pointer: &str) -> Vec<(u64, String)> {
     let part = |part: &str| part.parse().map_or_else(|_| (u64::MAX, part.to_owned()), |n| (n, String::new()));

@@ -29,7 +29,7 @@ impl Visit<'_> {
             false => view,
         };
         // Identifiers are made once: brief work that is done again would make others.
-        let heavy = self.heavy || self.node.heavy || self.node.makes_ids;
+        let heavy = self.heavy || self.node.makes_ids;
         filled(self.env.ports.sandbox, heavy, move || node.node.input(&view)).await
     }
 }

@@ -126,8 +126,6 @@ pub(crate) struct PlanNode {
     pub(crate) effect: Effect,
     pub(crate) common: Common,
     pub(crate) node: Box<dyn Node>,
-    /// Whether filling its templates may take long, so that it is done away from the actors.
-    pub(crate) heavy: bool,
     /// What makes two nodes give the same result for the same input.
     pub(crate) identity: [u8; 32],
     /// Whether its templates may call `uuid()`.

@@ -267,7 +267,7 @@ impl Execution<'_> {
             }
             false => view,
         };
-        let heavy = self.scope.is_heavy() || node.heavy || node.makes_ids;
+        let heavy = self.scope.is_heavy() || node.makes_ids;
         let filled = filled(self.env.ports.sandbox, heavy, move || {
             let filled = writing.common.state.iter().map(|(channel, template)| {
                 fill(template, &view).map_err(|error| {

@@ -33,9 +33,6 @@ pub(crate) fn plan_body(spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> 
         effect: kind.effect,
         common: spec.common.clone(),
         node,
-        heavy: text.contains("{%")
-            || kind.name == "filter"
-            || spec.common.state.iter().any(|(_, write)| write.to_string().contains("{%")),
         identity: identity(kind, &text, check),
         makes_ids: ids::are_made_in(&text)
             || spec.common.state.iter().any(|(_, write)| ids::are_made_in(&write.to_string())),

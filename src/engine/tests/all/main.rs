@@ -28,4 +28,5 @@ mod resume;
 mod running;
 mod signed_post;
 mod state;
+mod template_limits;
 mod world;

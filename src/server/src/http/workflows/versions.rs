@@ -304,9 +304,9 @@ async fn all_graph_problems(graph: &Value, sandbox: &Sandbox) -> ApiResult<Vec<F
     Ok(with_form(graph, checked))
 }
 
-/// Pointers begin at the graph.
+/// Problems of a graph that are found in a moment; pointers begin at the graph.
 fn graph_problems(graph: &Value) -> Vec<FieldError> {
-    with_form(graph, engine::check(graph))
+    engine::check_briefly(graph).map(|checked| with_form(graph, checked)).unwrap_or_default()
 }
 
 fn with_form(graph: &Value, checked: Result<Plan, Problems>) -> Vec<FieldError> {

@@ -47,7 +47,6 @@ pub(super) fn inner(
         effect,
         common,
         node,
-        heavy: false,
         identity: [0; 32],
         makes_ids: false,
     })
