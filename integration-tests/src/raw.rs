@@ -260,6 +260,11 @@ impl RawAnswer {
         body
     }
 
+    /// Closes the client's side for writing.
+    pub async fn close_writing(&mut self) -> bool {
+        self.connection.stream.shutdown().await.is_ok()
+    }
+
     /// Whether nothing comes for a while.
     pub async fn is_silent_for(&mut self, millis: u64) -> bool {
         tokio::select! {

@@ -25,15 +25,27 @@ impl Cancel {
     /// Stores a request to stop the run, and waits for its end for a moment. Returns the run as it is then; `None` if there
     /// is no such run.
     pub(crate) async fn cancel(&self, run: Uuid) -> Result<Option<StoredRun>, StoreError> {
-        let Some(stored) = self.ports.store.request_cancel(run).await? else { return Ok(None) };
-        if stored.status.is_terminal() {
-            return Ok(Some(stored));
+        match self.request(run).await? {
+            Some(stored) if !stored.status.is_terminal() => self.await_end(stored).await,
+            other => Ok(other),
         }
-        // The owner polls for it; if this instance owns it, it is notified at once.
-        self.ports.wakeups.queue();
-        if let Some(stream) = stored.stream_id {
-            let kind = self.kinds.of(&stored.trigger);
-            let notify = || kind.iter().for_each(|kind| kind.stop(run, stored.thread_id));
+    }
+
+    /// Stores a request to stop the run. The run's owner polls for it.
+    pub(crate) async fn request(&self, run: Uuid) -> Result<Option<StoredRun>, StoreError> {
+        let stored = self.ports.store.request_cancel(run).await?;
+        if stored.as_ref().is_some_and(|stored| !stored.status.is_terminal()) {
+            self.ports.wakeups.queue();
+        }
+        Ok(stored)
+    }
+
+    /// Waits a moment for the end of a run whose stop is requested. If this instance owns it, its actor is notified at once.
+    pub(crate) async fn await_end(&self, requested: StoredRun) -> Result<Option<StoredRun>, StoreError> {
+        let run = requested.id;
+        if let Some(stream) = requested.stream_id {
+            let kind = self.kinds.of(&requested.trigger);
+            let notify = || kind.iter().for_each(|kind| kind.stop(run, requested.thread_id));
             let ended = until_ended(&self.ports, stream, notify);
             kernel::timeout(&*self.ports.clock, LIMIT, ended).await.transpose()?;
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use integration_tests::{Answer, AnswerExt, Client, TestService, Workflow, chat, pause, shown_alike, until};
+use serde_json::json;
 use wire::PublishRequest;
 use wire::chat::PageRequest;
 
@@ -29,20 +30,48 @@ fn permissions(answer: &Answer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_thread_belongs_to_its_visitor_or_to_whoever_knows_its_id_without_a_cookie() {
+async fn a_threads_id_gives_access_until_its_cookie_is_presented() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let (owner, stranger) = (t.visitor(), t.visitor());
     let turn = owner.say(&workflow.id, "hi").await.unwrap();
     stranger.say(&workflow.id, "hello").await.unwrap();
-    assert_eq!(refused(&owner, &workflow, &turn.thread_id).await, None);
     assert_eq!(refused(&t.anonymous(), &workflow, &turn.thread_id).await, None, "the id is the capability");
     assert_eq!(refused(&t.visitor(), &workflow, &turn.thread_id).await, None, "a jar without a cookie yet");
     assert_eq!(refused(&stranger, &workflow, &turn.thread_id).await.as_deref(), Some("thread.not_found"));
     // Streams follow the same rules.
-    assert!(owner.resume(&turn.stream_id, None).await.is_ok());
     assert!(t.anonymous().resume(&turn.stream_id, None).await.is_ok());
-    assert_eq!(stranger.resume(&turn.stream_id, None).await.err().unwrap().code(), Some("stream.not_found"));
+    let hidden = async |client: &Client| {
+        client.resume(&turn.stream_id, None).await.err().and_then(|error| error.code().map(str::to_owned))
+    };
+    assert_eq!(hidden(&stranger).await.as_deref(), Some("stream.not_found"));
+    // A stranger's cookie requires nothing of the thread, the owner's does.
+    assert_eq!(refused(&t.anonymous(), &workflow, &turn.thread_id).await, None);
+    assert_eq!(hidden(&owner).await, None);
+    for other in [&t.anonymous(), &t.visitor(), &stranger] {
+        assert_eq!(refused(other, &workflow, &turn.thread_id).await.as_deref(), Some("thread.not_found"));
+        assert_eq!(hidden(other).await.as_deref(), Some("stream.not_found"));
+    }
+    assert_eq!(refused(&owner, &workflow, &turn.thread_id).await, None);
+}
+
+#[tokio::test]
+async fn a_thread_started_with_a_cookie_requires_it() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let owner = t.visitor();
+    owner.say(&workflow.id, "first").await.unwrap();
+    let turn = owner.say(&workflow.id, "hi").await.unwrap();
+    let thread = json!({"thread_id": turn.thread_id});
+    let running = format!("/api/chat/threads/{}/stream", turn.thread_id);
+    assert_eq!(t.get(&running).await.refusal(), "404 thread.not_found");
+    let stop = t.send("POST", &format!("/api/chat/streams/{}/stop", turn.stream_id), &[], "").await;
+    assert_eq!(stop.refusal(), "404 stream.not_found");
+    for kind in ["threads.get_by_id", "items.list", "threads.delete"] {
+        let answer = t.chat(&chat::ask(&workflow, kind, thread.clone())).await;
+        assert_eq!(answer.refusal(), "404 thread.not_found", "{kind}");
+    }
+    assert_eq!(refused(&owner, &workflow, &turn.thread_id).await, None);
 }
 
 #[tokio::test]

@@ -86,6 +86,7 @@ mod start;
 mod stop;
 mod streams;
 mod thread_changes;
+mod thread_ids;
 mod thread_status;
 mod thread_stream;
 mod thread_titles;

@@ -179,6 +179,33 @@ async fn a_turn_whose_last_reader_has_gone_is_stopped_after_the_grace() {
 }
 
 #[tokio::test]
+async fn a_reader_that_closes_a_silent_stream_is_noticed_at_once() {
+    let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "0").manual_clock().start().await;
+    let workflow =
+        t.workflow().graph(graphs::interrupted("so far", 600.0, "never")).published().create().await;
+    for resumes in [false, true] {
+        for half_closed in [false, true] {
+            let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
+            answer.until("so far").await;
+            if resumes {
+                let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
+                let mut second = t.resume(&stream, None).await;
+                second.until("so far").await;
+                drop(std::mem::replace(&mut answer, second));
+            }
+            // No time passes, so no ping shows that the reader has gone.
+            if half_closed {
+                assert!(answer.close_writing().await);
+            } else {
+                drop(answer);
+            }
+            let latest = "SELECT status FROM runs ORDER BY id DESC LIMIT 1";
+            until("the turn to be abandoned", async || t.scalar(latest).await == "cancelled").await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_reader_who_comes_back_in_time_ends_the_countdown() {
     let t = TestService::with_manual_clock().await;
     let workflow =

@@ -1,6 +1,7 @@
 //! Visitors of chats: who may see and change their threads, and erase their data.
 
 use auth::principal::Actor;
+use auth::scope::Scope;
 use kernel::ThreadId;
 use ring::digest::{SHA256, digest};
 use store::{AuditEntry, AuditTarget, Changes, ChatVisitor, Erasure, Outcome, StoreError, StoredWorkflow};
@@ -9,6 +10,12 @@ use wire::chat::ThreadStatus;
 use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
+
+/// Whether the caller may read, change and erase what visitors write in a workspace that they have entered.
+#[must_use]
+pub fn may_manage(by: Requester<'_>, workspace: Uuid) -> bool {
+    by.principal.may(Scope::WorkflowsWrite).is_ok() && by.principal.may_publish_in(workspace)
+}
 
 /// Checks that the caller may read, change and erase what visitors write. This takes the right to publish the chat.
 ///

@@ -80,6 +80,7 @@ diesel::table! {
         status_reason -> Nullable<Text>,
         image_domains -> Nullable<Text>,
         canary_version -> Nullable<Int4>,
+        requires_cookie -> Bool,
     }
 }
 

@@ -18,8 +18,8 @@ pub struct FeedbackRecord {
     pub kind: FeedbackKind,
     /// The visitor's words.
     pub comment: Option<String>,
-    /// The thread.
-    pub thread_id: String,
+    /// The thread; null for callers who may not read threads.
+    pub thread_id: Option<String>,
     /// The item.
     pub item_id: String,
     /// The run that created the item; null for a visitor's message.
@@ -72,8 +72,8 @@ pub struct FeedbackMetadata {
     pub comment: Option<String>,
     /// The run.
     pub run_id: Option<String>,
-    /// The thread: the case is emptied with it.
-    pub thread_id: String,
+    /// The thread: the case is emptied with it. Null for callers who may not read threads.
+    pub thread_id: Option<String>,
     /// The version that ran.
     pub version: Option<i32>,
     /// The messages that the turn read.

@@ -161,7 +161,7 @@ pub struct RunSummary {
     pub waits: bool,
     /// The run that it repeats from a step on, or whose turn it continues with an answer.
     pub origin_run_id: Option<String>,
-    /// The thread of a chat turn.
+    /// The thread of a chat turn; null for callers who may not read threads.
     pub thread_id: Option<String>,
     /// When it was accepted.
     pub created_at: Timestamp,

@@ -197,6 +197,22 @@ impl Runs {
         self.cancel.cancel(run).await.map(drop)
     }
 
+    /// Stores that a run shall end; `None` if there is no such run.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn request_stop(&self, run: Uuid) -> Result<Option<StoredRun>, StoreError> {
+        self.cancel.request(run).await
+    }
+
+    /// Waits a moment for the end of a run whose stop is requested.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn await_stop(&self, requested: StoredRun) -> Result<(), StoreError> {
+        self.cancel.await_end(requested).await.map(drop)
+    }
+
     /// How many runs have an actor here.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -235,7 +235,7 @@ fn begun(begun: Result<StartedTurn, RunStartError>) -> Reader {
 }
 
 pub(crate) fn new_thread() -> Target {
-    Target::NewThread(Owner { kind: store::OwnerKind::Anyone, id: None })
+    Target::NewThread(Owner { kind: store::OwnerKind::Anyone, id: None, has_cookie: false })
 }
 
 /// What a reader was told of a stream.

@@ -7,15 +7,17 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use actors::streams::{Reader, ReaderError, Readout};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::unfold;
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use store::StoredStream;
+use uuid::Uuid;
 use wire::chat::Dialect;
 use wire::{ErrorCode, FieldError};
 
-use super::App;
 use super::chat::StreamPlace;
 use super::error::{ApiError, ApiResult};
 use super::place::{Place, Unknown, place, place_in_latest};
+use super::thread_ids::ThreadIds;
+use super::{App, ClientEnd};
 
 /// How often an idle stream shows that it is alive.
 const PING: Duration = Duration::from_secs(10);
@@ -32,11 +34,31 @@ pub(super) fn headers() -> HttpResponseBuilder {
     response
 }
 
-/// Something that is held for as long as a stream is read.
-pub(super) type Held = Option<StreamPlace>;
+/// The reader of a chat's stream.
+pub(super) struct ChatReader {
+    /// Held while the stream is read.
+    pub(super) place: StreamPlace,
+    /// A client that has closed its side, also only for writing, counts as gone.
+    pub(super) client_end: ClientEnd,
+}
 
-/// When the reader is shut out.
-pub(super) type Until = Option<LocalBoxFuture<'static, ()>>;
+impl ChatReader {
+    pub(super) fn new(place: StreamPlace, request: &HttpRequest) -> Self {
+        Self { place, client_end: ClientEnd::of(request) }
+    }
+}
+
+/// The chat's reader; `None` for the stream of a run.
+pub(super) type Held = Option<ChatReader>;
+
+/// A run's events as a caller may see them.
+pub(super) struct RunView {
+    pub(super) ids: ThreadIds,
+    /// The id in the events' ids, in place of the stream's.
+    pub(super) named: Uuid,
+    /// Completes when the caller may no longer read.
+    pub(super) until: LocalBoxFuture<'static, ()>,
+}
 
 /// A stored stream, exactly behind the last event that the client has seen; 204 when there is nothing more.
 pub(super) async fn serve(
@@ -50,15 +72,15 @@ pub(super) async fn serve(
     serve_from(app, stream, place(request, stream.id, unknown)?, head, held, None).await
 }
 
-/// The same until the reader is shut out.
-pub(super) async fn serve_until(
+/// The stream of a run, as its reader may see it.
+pub(super) async fn serve_run(
     app: &App,
     stream: &StoredStream,
     request: &HttpRequest,
-    until: LocalBoxFuture<'static, ()>,
+    view: RunView,
 ) -> ApiResult<HttpResponse> {
-    let place = place(request, stream.id, Unknown::Refused)?;
-    serve_from(app, stream, place, headers(), None, Some(until)).await
+    let place = place(request, view.named, Unknown::Refused)?;
+    serve_from(app, stream, place, headers(), None, Some(view)).await
 }
 
 /// The same where the client asks for whatever stream there is now: when it has seen another one, all of this is new.
@@ -78,7 +100,7 @@ async fn serve_from(
     place: Place,
     mut head: HttpResponseBuilder,
     held: Held,
-    until: Until,
+    view: Option<RunView>,
 ) -> ApiResult<HttpResponse> {
     if app.chat().all_seen(stream, place.after).await? {
         return Ok(HttpResponse::NoContent().finish());
@@ -93,10 +115,19 @@ async fn serve_from(
     let reader = app.chat().open(stream.id, place.after);
     let reader = if stream.dialect.is_some() { reader.marking_live() } else { reader };
     let body = body(reader, app, stream.dialect, held);
-    Ok(match until {
-        Some(until) => head.streaming(body.take_until(until)),
-        None => head.streaming(body),
-    })
+    let Some(RunView { ids, named, until }) = view else { return Ok(head.streaming(body)) };
+    let stored = stream.id;
+    let visible = body.map_ok(move |frames| match (ids, named == stored) {
+        (ThreadIds::Shown, true) => frames,
+        _ => visible(frames, ids, &format!("id: {stored}."), &format!("id: {named}.")),
+    });
+    Ok(head.streaming(visible.take_until(until)))
+}
+
+/// Frames without ids that their reader may not see.
+fn visible(frames: Bytes, ids: ThreadIds, stored: &str, named: &str) -> Bytes {
+    let Ok(text) = std::str::from_utf8(&frames) else { return frames };
+    ids.text(&text.replace(stored, named)).into_owned().into()
 }
 
 /// The events, pings between them, and at a shutdown the request to come back. The run does not depend on it: the
@@ -108,16 +139,19 @@ pub(super) fn body(
     held: Held,
 ) -> impl Stream<Item = Result<Bytes, ReaderError>> + use<> {
     let (clock, closing) = (app.clock().clone(), app.streams_closing().clone());
-    let replaced = held.as_ref().map(StreamPlace::replaced).unwrap_or_default();
+    let replaced = held.as_ref().map(|held| held.place.replaced()).unwrap_or_default();
+    let client_end = held.as_ref().map(|held| held.client_end.clone()).unwrap_or_default();
     unfold(Some(reader), move |reader| {
         let _ = &held;
-        let (clock, closing, replaced) = (clock.clone(), closing.clone(), replaced.clone());
+        let (clock, closing) = (clock.clone(), closing.clone());
+        let (replaced, client_end) = (replaced.clone(), client_end.clone());
         async move {
             let mut reader = reader?;
             let read = tokio::select! {
                 biased;
                 // Another reader of the session has its place.
                 () = replaced.cancelled() => return None,
+                () = client_end.reached() => return None,
                 read = reader.next() => Some(read),
                 () = closing.cancelled() => None,
                 () = clock.sleep(PING) => {

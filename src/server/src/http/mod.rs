@@ -37,6 +37,7 @@ mod request_id;
 mod routes;
 mod runs;
 mod session;
+mod thread_ids;
 mod tls_ask;
 mod trainings;
 mod triggers;

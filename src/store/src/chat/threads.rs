@@ -8,7 +8,7 @@ use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::{ItemBody, Page, Thread, ThreadItem, ThreadStatus};
 
-use crate::chat::owner::OwnerKind;
+use crate::chat::owner::{OwnerKind, ThreadsOf};
 use crate::chat::turns::{self, UnfinishedTurn};
 use crate::error::corrupt;
 use crate::schema::{thread_cuts, thread_items, threads};
@@ -35,6 +35,8 @@ pub struct StoredThread {
     pub created_at: DateTime<Utc>,
     /// The canary that it uses for as long as that version is the canary.
     pub canary: Option<i32>,
+    /// Whether a request has presented the visitor's cookie for it: since then its id alone does not give access.
+    pub requires_cookie: bool,
 }
 
 /// An item of a thread.
@@ -79,19 +81,6 @@ impl FoundRow {
         let before = before.map(|before| item(&before)).transpose()?;
         Ok(FoundItem { id: ItemKey(id), item: item(&self.content)?, key: self.key, before })
     }
-}
-
-/// Whose threads, and of which workflow.
-#[derive(Debug, Clone, Copy)]
-pub struct ThreadsOf<'a> {
-    /// The workflow.
-    pub workflow: Uuid,
-    /// Kind of the owner.
-    pub owner_kind: OwnerKind,
-    /// Who.
-    pub owner_id: &'a str,
-    /// The user who is signed in on the same browser, if it is not the owner.
-    pub user: Option<&'a str>,
 }
 
 /// Which part of a list to read.
@@ -149,6 +138,7 @@ struct Row {
     image_domains: Option<String>,
     created_at: DateTime<Utc>,
     canary_version: Option<i32>,
+    requires_cookie: bool,
 }
 
 impl TryFrom<Row> for StoredThread {
@@ -162,8 +152,19 @@ impl TryFrom<Row> for StoredThread {
             .ok_or_else(|| StoreError::Corrupt(format!("status {} of a thread", row.status)))?;
         let hosts = |hosts: String| serde_json::from_str(&hosts).map_err(|e| corrupt("image domains", e));
         let image_domains = row.image_domains.map(hosts).transpose()?;
-        let id = ThreadId(id);
-        Ok(Self { id, workflow_id, owner_kind, owner_id, title, status, image_domains, created_at, canary })
+        let (id, requires_cookie) = (ThreadId(id), row.requires_cookie);
+        Ok(Self {
+            id,
+            workflow_id,
+            owner_kind,
+            owner_id,
+            title,
+            status,
+            image_domains,
+            created_at,
+            canary,
+            requires_cookie,
+        })
     }
 }
 

@@ -100,6 +100,7 @@ impl ListedRow {
             image_domains: None,
             created_at: self.created_at,
             canary: None,
+            requires_cookie: false,
         };
         let items = u64::try_from(self.items).unwrap_or_default();
         Ok(ListedThread { thread, items, last_item_at: last.and_then(|last| last.created_at()) })

@@ -136,6 +136,7 @@ impl Turn {
                 owner_id: Some("v1".to_owned()),
                 title: Some("Hi".to_owned()),
                 canary_version: None,
+                requires_cookie: false,
                 created_at: self.now,
             }],
             items: vec![self.item(0, &user_message("Hi"))],

@@ -15,6 +15,14 @@ impl Chat {
         self.ports.store.thread(id).await
     }
 
+    /// Records that a request has presented the visitor's cookie for a thread.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn require_cookie(&self, id: ThreadId) -> Result<(), StoreError> {
+        self.ports.store.require_cookie(id).await
+    }
+
     /// The threads of an owner; `None` when the cursor is not one of them.
     ///
     /// # Errors

@@ -32,6 +32,8 @@ pub struct Owner {
     pub kind: OwnerKind,
     /// The id, if the kind has one.
     pub id: Option<String>,
+    /// Whether the request has presented the visitor's cookie.
+    pub has_cookie: bool,
 }
 
 /// Where a message goes.
@@ -271,6 +273,7 @@ pub(super) fn rows(
             owner_kind: owner.kind,
             owner_id: owner.id,
             title,
+            requires_cookie: owner.has_cookie,
             canary_version: new.canary.as_ref().and_then(|canary| canary.version.number),
             created_at: now,
         });

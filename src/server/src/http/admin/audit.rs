@@ -4,7 +4,7 @@ use actix_web::HttpRequest;
 use actix_web::web::Json;
 use auth::principal::Place;
 use auth::scope::Scope;
-use store::{AuditFilter, Outcome};
+use store::{AuditFilter, Outcome, StoredAudit};
 use uuid::Uuid;
 use wire::{AuditRecord, Listed};
 
@@ -13,6 +13,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, TokensRead};
 use crate::http::paging::Part;
 use crate::http::query::Params;
+use crate::http::thread_ids::ThreadIds;
 
 /// In a cursor.
 const LIST: &str = "audit";
@@ -47,5 +48,9 @@ pub(super) async fn list(
     let filter = AuditFilter { before: part.after, action, actor, outcome: wanted, workspaces };
     let mut found = caller.store().audit_trail(filter, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |row| row.id);
-    Ok(Json(Listed { data: found.into_iter().map(records::audit).collect(), next_cursor }))
+    let record = |row: StoredAudit| {
+        let ids = ThreadIds::for_caller(&caller, row.workspace_id.unwrap_or_default());
+        ids.record(records::audit(row))
+    };
+    Ok(Json(Listed { data: found.into_iter().map(record).collect::<ApiResult<_>>()?, next_cursor }))
 }

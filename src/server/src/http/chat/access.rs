@@ -157,20 +157,28 @@ impl Access {
         self.thread(app, id).await
     }
 
-    /// The thread must be of this workflow and not have another owner. Without a cookie a visitor's id is enough.
+    /// The thread, which must be of this workflow and not have another owner.
     pub(super) async fn thread(&self, app: &App, id: ThreadId) -> ApiResult<StoredThread> {
         let thread = app.chat().thread(id).await?;
         let thread = thread.filter(|thread| thread.workflow_id == self.runnable.workflow.id);
         let thread = thread.ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))?;
-        self.owns(&thread)?;
+        self.check_owner(app, &thread).await?;
         Ok(thread)
     }
 
     /// A thread of this workflow must not have another owner. What was said behind a login is its user's alone, also
     /// once the workflow asks for none any more.
-    pub(super) fn owns(&self, thread: &StoredThread) -> ApiResult<()> {
-        let owns = self.is_owner(thread.owner_kind, thread.owner_id.as_deref());
-        if owns { Ok(()) } else { Err(ApiError::new(ErrorCode::ThreadNotFound)) }
+    ///
+    /// Without a cookie the id is enough until a request has presented the visitor's cookie for this thread.
+    pub(super) async fn check_owner(&self, app: &App, thread: &StoredThread) -> ApiResult<()> {
+        if !self.is_owner(thread.owner_kind, thread.owner_id.as_deref(), thread.requires_cookie) {
+            return Err(ApiError::new(ErrorCode::ThreadNotFound));
+        }
+        let presented = matches!(self.who, Who::Visitor(_)) && thread.owner_kind == OwnerKind::Visitor;
+        if presented && !thread.requires_cookie {
+            app.chat().require_cookie(thread.id).await?;
+        }
+        Ok(())
     }
 
     /// An attachment of this workflow, or of its workspace if it was uploaded without one, must not have another owner.
@@ -180,11 +188,14 @@ impl Access {
             None => attachment.workspace == self.workspace(),
         };
         let free = attachment.workflow.is_none() && attachment.owner_kind == OwnerKind::Anyone;
-        let owns = free || self.is_owner(attachment.owner_kind, attachment.owner_id.as_deref());
+        // A visitor's attachment that no message has named was uploaded with the cookie. One in a thread follows the thread.
+        let requires_cookie = attachment.thread.is_none();
+        let owns =
+            free || self.is_owner(attachment.owner_kind, attachment.owner_id.as_deref(), requires_cookie);
         if here && owns { Ok(()) } else { Err(ApiError::new(ErrorCode::AttachmentNotFound)) }
     }
 
-    fn is_owner(&self, kind: OwnerKind, owner: Option<&str>) -> bool {
+    fn is_owner(&self, kind: OwnerKind, owner: Option<&str>, requires_cookie: bool) -> bool {
         match (&self.who, kind) {
             (Who::User(user), OwnerKind::User) => owner == Some(user),
             (_, OwnerKind::User) => self.user.is_some() && owner == self.user.as_deref(),
@@ -195,7 +206,8 @@ impl Access {
             (Who::Visitor(visitor), OwnerKind::Visitor | OwnerKind::Anyone) => {
                 owner.is_none_or(|owner| owner == visitor.id())
             }
-            (Who::Anyone, OwnerKind::Visitor | OwnerKind::Anyone) => true,
+            (Who::Anyone, OwnerKind::Visitor) => !requires_cookie,
+            (Who::Anyone, OwnerKind::Anyone) => true,
             _ => false,
         }
     }
@@ -269,9 +281,11 @@ impl Access {
             return Some(Owner {
                 kind: OwnerKind::Session,
                 id: session.named.then(|| session.subject.clone()),
+                has_cookie: false,
             });
         }
-        self.owner().map(|(kind, id)| Owner { kind, id: Some(id.to_owned()) })
+        let has_cookie = matches!(self.who, Who::Visitor(_));
+        self.owner().map(|(kind, id)| Owner { kind, id: Some(id.to_owned()), has_cookie })
     }
 
     /// What tells the caller from others, as far as anything does.

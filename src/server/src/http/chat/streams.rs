@@ -8,9 +8,8 @@ use uuid::Uuid;
 use wire::{ErrorCode, StopAnswer};
 
 use super::access::Access;
-use super::limits::StreamPlace;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::events;
+use crate::http::events::{self, ChatReader};
 use crate::http::guard::Anyone;
 use crate::http::place::Unknown;
 use crate::http::{App, body};
@@ -18,8 +17,8 @@ use crate::http::{App, body};
 /// Resumes exactly after the last event that the client received; 204 when there is nothing more.
 pub(super) async fn read(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (stream, access) = open(&app, &id, &request).await?;
-    let place = place(&app, &access, &stream)?;
-    events::serve(&app, &stream, &request, Unknown::Ignored, super::headers(stream.id), place).await
+    let reader = reader(&app, &access, &stream, &request)?;
+    events::serve(&app, &stream, &request, Unknown::Ignored, super::headers(stream.id), reader).await
 }
 
 /// The stream of the thread's running turn; 204 when none runs.
@@ -28,11 +27,11 @@ pub(super) async fn running(app: Anyone, id: Path<String>, request: HttpRequest)
     let id = ThreadId::parse(&id).map_err(|_| not_found())?;
     let thread = app.chat().thread(id).await?.ok_or_else(not_found)?;
     let access = Access::judge(&app, &request, thread.workflow_id).await?;
-    access.owns(&thread)?;
+    access.check_owner(&app, &thread).await?;
     match app.chat().running(id).await? {
         Some(stream) => {
-            let place = place(&app, &access, &stream)?;
-            events::serve_latest(&app, &stream, &request, super::headers(stream.id), place).await
+            let reader = reader(&app, &access, &stream, &request)?;
+            events::serve_latest(&app, &stream, &request, super::headers(stream.id), reader).await
         }
         None => Ok(HttpResponse::NoContent().finish()),
     }
@@ -53,9 +52,15 @@ pub(super) async fn stop(
     Ok(Json(StopAnswer { status }))
 }
 
-fn place(app: &App, access: &Access, stream: &StoredStream) -> ApiResult<Option<StreamPlace>> {
+fn reader(
+    app: &App,
+    access: &Access,
+    stream: &StoredStream,
+    request: &HttpRequest,
+) -> ApiResult<Option<ChatReader>> {
     let session = access.session(stream.thread_id.map(|thread| thread.to_string()).as_deref());
-    app.chat_limits().stream(session.as_deref(), Some(stream.id)).map(Some)
+    let place = app.chat_limits().stream(session.as_deref(), Some(stream.id))?;
+    Ok(Some(ChatReader::new(place, request)))
 }
 
 /// The stream, under the rules of the chat request that began it. A run's stream is none of the chat's.

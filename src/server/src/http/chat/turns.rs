@@ -13,8 +13,9 @@ use super::access::{Access, version_of};
 use super::attachments::{self, Links};
 use super::limits::StreamPlace;
 use super::{cookie, dialect, headers, idempotency};
+use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::{App, events};
+use crate::http::events::{self, ChatReader};
 
 /// A request whose caller may chat.
 #[derive(Clone, Copy)]
@@ -140,7 +141,8 @@ pub(super) async fn answer(
         response.cookie(cookie::make(app, &visitor, request));
     }
     let reader = if started.replayed { started.reader.marking_live() } else { started.reader };
-    Ok(response.streaming(events::body(reader, app, Some(dialect), Some(place))))
+    let chat_reader = ChatReader::new(place, request);
+    Ok(response.streaming(events::body(reader, app, Some(dialect), Some(chat_reader))))
 }
 
 /// A turn that is wanted.
@@ -193,7 +195,7 @@ async fn target(asked: Asked<'_>, said: Said) -> ApiResult<Wanted> {
         return Ok(Wanted { target, canary_version: None, input, attachments: attached, visitor: None });
     }
     let fresh = app.visitors().fresh(app.random())?;
-    let owner = Owner { kind: OwnerKind::Visitor, id: Some(fresh.id().to_owned()) };
+    let owner = Owner { kind: OwnerKind::Visitor, id: Some(fresh.id().to_owned()), has_cookie: false };
     let target = Target::NewThread(owner);
     Ok(Wanted { target, canary_version: None, input, attachments: attached, visitor: Some(fresh) })
 }

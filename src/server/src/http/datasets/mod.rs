@@ -21,6 +21,7 @@ use super::idempotency::Reply;
 use super::paging::{Part, cursor};
 use super::query::{self, Params};
 use super::routes::Routes;
+use super::thread_ids::ThreadIds;
 use super::time;
 
 /// In cursors.
@@ -73,7 +74,8 @@ async fn cases(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<Box<RawValue>>>> {
-    let (_, dataset) = found(&caller, path.into_inner()).await?;
+    let (workflow, dataset) = found(&caller, path.into_inner()).await?;
+    let ids = ThreadIds::for_caller(&caller, workflow.workspace_id);
     let mut query = Params::of(&request);
     let part: Part<i32> = Part::of(&mut query, CASES);
     let version = query.whole("version", 1..=i32::MAX.into()).and_then(|number| i32::try_from(number).ok());
@@ -100,6 +102,7 @@ async fn cases(
             }
             bytes += content.len();
             after = place;
+            let content = ids.text(&content).into_owned();
             data.push(RawValue::from_string(content).map_err(corrupt)?);
         }
         if is_full {

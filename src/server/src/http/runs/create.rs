@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use actors::kinds::workflow::{IdempotencyKey, NewRun, RunOptions, Runs, StartedRun};
+use actors::kinds::workflow::{IdempotencyKey, NewRun, RunOptions, StartedRun};
 use actors::plans::LoadedVersion;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
@@ -17,6 +17,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsExecute};
 use crate::http::idempotency::REPLAYED;
 use crate::http::query::Params;
+use crate::http::thread_ids::ThreadIds;
 use crate::http::workflows::no_version;
 use crate::http::{App, body, idempotency};
 
@@ -57,7 +58,7 @@ pub(super) async fn create(
             runs.start(new).await?
         }
     };
-    answer(runs, begun, wait).await
+    answer(&caller, begun, wait).await
 }
 
 /// The request's `Idempotency-Key`, if it has one.
@@ -82,7 +83,12 @@ fn read(request: &HttpRequest, bytes: &[u8]) -> ApiResult<(CreateRun, Option<u64
     Ok((query.and(requests::create_run(&members))?, wait))
 }
 
-pub(super) async fn answer(runs: &Runs, begun: StartedRun, wait: Option<u64>) -> ApiResult<HttpResponse> {
+pub(super) async fn answer(
+    caller: &Caller<WorkflowsExecute>,
+    begun: StartedRun,
+    wait: Option<u64>,
+) -> ApiResult<HttpResponse> {
+    let runs = caller.app().runs();
     if let Some(wait) = wait.filter(|wait| *wait > 0) {
         runs.wait(begun.run, Duration::from_secs(wait)).await?;
     }
@@ -92,6 +98,7 @@ pub(super) async fn answer(runs: &Runs, begun: StartedRun, wait: Option<u64>) ->
         .ok_or_else(|| ApiError::new(ErrorCode::Internal).with_cause("a started run was not found"))?;
     // A caller does not wait for a parked run: it can also ask again.
     let ended = run.status.is_terminal() || run.status == RunState::Waiting;
+    let ids = ThreadIds::for_caller(caller, run.workspace_id);
     let record = match wait {
         // The same answer to a retry, whatever has become of the run meanwhile.
         None => records::as_begun(run, version),
@@ -104,7 +111,7 @@ pub(super) async fn answer(runs: &Runs, begun: StartedRun, wait: Option<u64>) ->
     if begun.replayed {
         answer.insert_header(REPLAYED);
     }
-    Ok(answer.json(record))
+    Ok(answer.json(ids.record(record)?))
 }
 
 /// The run that is asked for, with everything checked.

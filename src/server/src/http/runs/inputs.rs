@@ -15,6 +15,7 @@ use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsExecute};
 use crate::http::idempotency::Reply;
+use crate::http::thread_ids::ThreadIds;
 
 /// Answers what a run waits for; the body is the answer itself. 202: the run continues, or another one continues its turn.
 pub(super) async fn answer(
@@ -53,7 +54,8 @@ pub(super) async fn answer(
             let record = records::run(run.clone(), version, Vec::new());
             // Whether it resumes at once is not known yet. An ended run has ended; another one continues its turn.
             let status = if run.finished_at.is_some() { record.status } else { RunState::Running };
-            Reply::accepted(&wire::RunRecord { status, ..record })
+            let ids = ThreadIds::for_caller(caller, run.workspace_id);
+            Reply::accepted(&ids.record(wire::RunRecord { status, ..record })?)
         })
         .await?;
     runs.answered(run.id, answered).await;

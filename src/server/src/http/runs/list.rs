@@ -14,6 +14,7 @@ use crate::http::etag;
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::paging::{self, Part};
 use crate::http::query::Params;
+use crate::http::thread_ids::ThreadIds;
 
 /// In a cursor.
 const LIST: &str = "workspace-runs";
@@ -52,6 +53,7 @@ pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) ->
     let data: Vec<_> = page.runs.into_iter().map(records::summary).collect::<Result<_, _>>()?;
     let body = serde_json::to_string(&Listed { data, next_cursor });
     let body = body.map_err(|error| ApiError::new(wire::ErrorCode::Internal).with_cause(error))?;
+    let body = ThreadIds::for_caller(&caller, workspace).text(&body).into_owned();
     let tag = format!(
         "\"{}\"",
         hex::encode(digest(&SHA256, body.as_bytes()).as_ref().get(..16).unwrap_or_default())

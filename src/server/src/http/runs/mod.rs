@@ -19,11 +19,13 @@ use wire::{ErrorCode, Listed, RunRecord};
 
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
+use super::events::RunView;
 use super::guard::{Asked, Caller, Watcher, WorkflowsExecute, WorkflowsRead};
 use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::{self, Params};
 use super::routes::Routes;
+use super::thread_ids::ThreadIds;
 use super::{events, time};
 
 /// In a cursor.
@@ -63,7 +65,8 @@ async fn of_workflow(
     let mut found = caller.app().runs().of_workflow(workflow.id, filter, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |(run, _)| run.id);
     let data = found.into_iter().map(|(run, version)| records::run(run, version, Vec::new())).collect();
-    Ok(Json(Listed { data, next_cursor }))
+    let ids = ThreadIds::for_caller(&caller, workflow.workspace_id);
+    ids.record(Listed { data, next_cursor }).map(Json)
 }
 
 async fn show(
@@ -81,7 +84,9 @@ async fn record<S>(caller: &Caller<S>, run: StoredRun, version: Option<i32>) -> 
     let questions = caller.app().runs().questions(run.id).await?;
     let continued_by = caller.store().continued_by(run.id).await?.map(|run| run.to_string());
     let resumes_at = caller.store().resumes_at(run.id).await?.filter(|_| run.status == RunState::Waiting);
-    Ok(RunRecord { resumes_at: resumes_at.map(time), continued_by, ..records::run(run, version, questions) })
+    let ids = ThreadIds::for_caller(caller, run.workspace_id);
+    let record = records::run(run, version, questions);
+    ids.record(RunRecord { resumes_at: resumes_at.map(time), continued_by, ..record })
 }
 
 /// What happens in the run, from any event on.
@@ -97,8 +102,15 @@ async fn watch(
         None => None,
     };
     let stream = stream.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
+    let ids = ThreadIds::for_caller(&caller, run.workspace_id);
+    // The id of a chat's stream gives access like that of its thread.
+    let named = match ids {
+        ThreadIds::Hidden if stream.thread_id.is_some() => run.id,
+        ThreadIds::Hidden | ThreadIds::Shown => stream.id,
+    };
     let shut_out = Watcher::of(caller, &request).shut_out(run.workspace_id);
-    events::serve_until(&app, &stream, &request, Box::pin(shut_out)).await
+    let view = RunView { ids, named, until: Box::pin(shut_out) };
+    events::serve_run(&app, &stream, &request, view).await
 }
 
 /// Stops the run; as often as one likes. To stop it again does no harm, so the key is looked at behind it: who retries

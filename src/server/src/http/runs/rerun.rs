@@ -27,7 +27,7 @@ pub(super) async fn rerun(
     if let Some(key) = &key
         && let Some(begun) = runs.started(key).await?
     {
-        return create::answer(runs, begun, None).await;
+        return create::answer(&caller, begun, None).await;
     }
     let (run, _) = found(&caller, &id).await?;
     let wanted = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
@@ -38,7 +38,7 @@ pub(super) async fn rerun(
     }
     let limited = workflow.max_concurrent_runs.is_some();
     let begun = runs.repeat(run, wanted.from_step, wanted.patch, limited, key).await;
-    create::answer(runs, begun.map_err(refused)?, None).await
+    create::answer(&caller, begun.map_err(refused)?, None).await
 }
 
 fn refused(error: RepeatError) -> ApiError {

@@ -13,6 +13,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::paging::{self, Part};
 use crate::http::query::Params;
+use crate::http::thread_ids::ThreadIds;
 use crate::http::time;
 
 /// In a cursor.
@@ -49,14 +50,16 @@ pub(super) async fn trace(
         Some(_) => Vec::new(),
     };
     let deliveries = runs.deliveries(run.id).await?;
-    Ok(Json(Trace {
+    let ids = ThreadIds::for_caller(&caller, run.workspace_id);
+    let trace = Trace {
         run: record(&caller, run, version).await?,
         usage,
         steps,
         next_cursor,
         interrupted: interrupted.into_iter().map(cut_off).collect(),
         deliveries: deliveries.into_iter().map(records::delivery).collect(),
-    }))
+    };
+    ids.record(trace).map(Json)
 }
 
 /// Gives each attempt what it was given, by its digest.

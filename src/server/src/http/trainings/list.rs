@@ -14,6 +14,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::paging::{Part, cursor};
 use crate::http::query::Params;
+use crate::http::thread_ids::ThreadIds;
 
 /// In cursors.
 const RUNS: &str = "trainings";
@@ -81,7 +82,8 @@ pub(super) async fn cases(
     let trainings = caller.app().trainings();
     let page = trainings.cases(run.id, &filter, after, part.limit).await?;
     let next_cursor = page.next.map(|next| cursor(CASES, &Key(next)));
-    Ok(Json(Listed { data: page.cases, next_cursor }))
+    let ids = ThreadIds::for_caller(&caller, run.workspace_id);
+    ids.record(Listed { data: page.cases, next_cursor }).map(Json)
 }
 
 /// The key of a result in a cursor.

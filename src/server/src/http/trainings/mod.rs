@@ -20,10 +20,11 @@ use wire::operations::trainings as operations;
 use wire::{ErrorCode, TrainingKind, TrainingRecord};
 
 use super::error::{ApiError, ApiResult};
-use super::events;
+use super::events::{self, RunView};
 use super::guard::{Asked, Caller, Watcher, WorkflowsRead};
 use super::query;
 use super::routes::Routes;
+use super::thread_ids::ThreadIds;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     Routes::default()
@@ -63,8 +64,10 @@ async fn watch(
     let run = found(&caller, path.into_inner()).await?;
     let app = caller.app().clone();
     let stream = app.chat().stream(run.id).await?.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
+    let ids = ThreadIds::for_caller(&caller, run.workspace_id);
     let shut_out = Watcher::of(caller, &request).shut_out(run.workspace_id);
-    events::serve_until(&app, &stream, &request, Box::pin(shut_out)).await
+    let view = RunView { ids, named: stream.id, until: Box::pin(shut_out) };
+    events::serve_run(&app, &stream, &request, view).await
 }
 
 /// The record of a run that exists.

@@ -4,12 +4,14 @@ use actix_web::http::header::{CONTENT_SECURITY_POLICY, ContentType};
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
 use actors::kinds::training::{report_curve, report_page, report_text};
+use store::StoredRun;
 use wire::{ErrorCode, TrainingReport};
 
 use super::found;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::query::{self, Params};
+use crate::http::thread_ids::ThreadIds;
 
 /// Whatever prompts and names contain, a browser does not run or load it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox";
@@ -24,16 +26,25 @@ pub(super) async fn show(
     let mut query = Params::of(&request);
     let format = query.one_of("format", &["json", "text", "html"]);
     ApiError::refuse(query.finish())?;
-    let report = report(&caller, run.id).await?;
+    let report = report(&caller, &run).await?;
+    let ids = ThreadIds::for_caller(&caller, run.workspace_id);
     let mut answer = HttpResponse::Ok();
-    Ok(match format.as_deref() {
-        Some("text") => answer.content_type(ContentType::plaintext()).body(report_text(&report)),
-        Some("html") => answer
-            .content_type(ContentType::html())
-            .insert_header((CONTENT_SECURITY_POLICY, POLICY))
-            .body(report_page(&report)),
-        _ => answer.json(report),
-    })
+    let text = match format.as_deref() {
+        Some("text") => {
+            answer.content_type(ContentType::plaintext());
+            report_text(&report)
+        }
+        Some("html") => {
+            answer.content_type(ContentType::html()).insert_header((CONTENT_SECURITY_POLICY, POLICY));
+            report_page(&report)
+        }
+        _ => {
+            answer.content_type(ContentType::json());
+            serde_json::to_string(&report)
+                .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?
+        }
+    };
+    Ok(answer.body(ids.text(&text).into_owned()))
 }
 
 pub(super) async fn curve(
@@ -43,12 +54,12 @@ pub(super) async fn curve(
 ) -> ApiResult<HttpResponse> {
     let run = found(&caller, path.into_inner()).await?;
     query::none(&request)?;
-    let svg = report_curve(&report(&caller, run.id).await?);
+    let svg = report_curve(&report(&caller, &run).await?);
     let mut answer = HttpResponse::Ok();
     Ok(answer.content_type("image/svg+xml").insert_header((CONTENT_SECURITY_POLICY, POLICY)).body(svg))
 }
 
-async fn report(caller: &Caller<WorkflowsRead>, run: uuid::Uuid) -> ApiResult<TrainingReport> {
-    let found = caller.app().trainings().report(run).await?;
+async fn report(caller: &Caller<WorkflowsRead>, run: &StoredRun) -> ApiResult<TrainingReport> {
+    let found = caller.app().trainings().report(run.id).await?;
     found.ok_or_else(|| ApiError::new(ErrorCode::RunNotFound))
 }

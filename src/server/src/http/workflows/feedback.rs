@@ -17,6 +17,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::paging::{self, Part};
 use crate::http::query::Params;
+use crate::http::thread_ids::ThreadIds;
 use crate::http::time;
 
 /// In a cursor.
@@ -29,7 +30,9 @@ pub(super) async fn list(
     name: Path<String>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let workflow = caller.workflow(&name).await?.id;
+    let workflow = caller.workflow(&name).await?;
+    let ids = ThreadIds::for_caller(&caller, workflow.workspace_id);
+    let workflow = workflow.id;
     let mut query = Params::of(&request);
     let part: Part<Uuid> = Part::of(&mut query, LIST);
     let filter = FeedbackFilter {
@@ -42,7 +45,8 @@ pub(super) async fn list(
     ApiError::refuse(query.finish())?;
     let store = caller.store();
     if format.as_deref() == Some("jsonl") {
-        let lines = cases(store.clone(), workflow, filter, part.after).map_err(|error| {
+        let lines = cases(store.clone(), workflow, filter, part.after).map_ok(move |line| visible(ids, line));
+        let lines = lines.map_err(|error| {
             tracing::warn!(%error, "failed to read feedback; aborting the response");
             std::io::Error::other(error.to_string())
         });
@@ -51,7 +55,12 @@ pub(super) async fn list(
     let page = store.feedback_of_workflow(workflow, &filter, part.after, part.limit).await?;
     let data: Vec<FeedbackRecord> = page.entries.into_iter().map(record).collect::<ApiResult<_>>()?;
     let next_cursor = page.next.map(|next| paging::cursor(LIST, &next));
-    Ok(HttpResponse::Ok().json(Listed { data, next_cursor }))
+    Ok(HttpResponse::Ok().json(ids.record(Listed { data, next_cursor })?))
+}
+
+fn visible(ids: ThreadIds, line: Bytes) -> Bytes {
+    let Ok(text) = std::str::from_utf8(&line) else { return line };
+    ids.text(text).into_owned().into()
 }
 
 /// The lines of all cases after `after`, read part by part. An error cuts the body off before its end.
@@ -126,7 +135,7 @@ fn record(entry: ListedFeedback) -> ApiResult<FeedbackRecord> {
         at: time(entry.created_at),
         kind: kind.ok_or_else(|| ApiError::new(ErrorCode::Internal))?,
         comment: entry.comment,
-        thread_id: ThreadId(entry.thread_id).to_string(),
+        thread_id: Some(ThreadId(entry.thread_id).to_string()),
         item_id: item.wire(&entry.prefix),
         run_id: entry.run_id.map(|run| run.to_string()),
         version: entry.version,

@@ -14,11 +14,12 @@ use uuid::Uuid;
 use wire::{CreateRun, ErrorCode, TrainingKind};
 
 use super::requests::{self, Request, RunWanted};
-use super::subscriptions::{Done, Subscriptions};
+use super::subscriptions::{Done, ReplyTo, Subscriptions};
 use super::{closings, messages};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::SocketCaller;
 use crate::http::runs::{new_run, new_run_of};
+use crate::http::thread_ids::ThreadIds;
 use crate::http::trainings::{Control, TrainingRequest, control, start_training};
 use crate::http::workflows::draft_of_graph;
 use crate::ws::{Closing, Heard, Say, Socket};
@@ -155,6 +156,7 @@ impl Conversation {
 
     async fn answer(&mut self, text: &Bytes) -> Result<(), Over> {
         let (request, request_id) = requests::read(text);
+        let mut controlled = None;
         let done = match request {
             Ok(Request::Ping) => {
                 return self.say(Say::Text(messages::pong(self.clock.now(), request_id))).await;
@@ -162,12 +164,15 @@ impl Conversation {
             Ok(Request::Run(wanted)) => self.begin(*wanted, request_id.clone()).await,
             Ok(Request::Subscribe { run, after }) => self.subscribe(run, after, request_id.clone()).await,
             Ok(Request::Train(wanted)) => self.train(*wanted, request_id.clone()).await,
-            Ok(Request::Control { run, wanted }) => self.control(run, wanted, request_id.clone()).await,
+            Ok(Request::Control { run, wanted }) => {
+                controlled = Some(run);
+                self.control(run, wanted, request_id.clone()).await
+            }
             Err(error) => Err(error),
         };
         match done {
             Ok(()) => Ok(()),
-            Err(error) => self.refuse(&error, None, request_id).await,
+            Err(error) => self.refuse(&error, controlled, request_id).await,
         }
     }
 
@@ -194,7 +199,7 @@ impl Conversation {
         };
         let begun = app.runs().start(new).await?;
         let reader = app.runs().read(begun.run, 0);
-        self.subscriptions.add(begun.run, reader, self.say.clone(), request_id);
+        self.subscriptions.add(begun.run, reader, self.reply_to(request_id));
         Ok(())
     }
 
@@ -216,13 +221,20 @@ impl Conversation {
         let no_stream = || ApiError::new(ErrorCode::StreamNotFound);
         let stream = found.stream_id.ok_or_else(no_stream)?;
         if found.thread_id.is_some() {
-            let message = format!("The run is a chat turn; GET /api/chat/streams/{stream} has its events.");
+            let message = match self.thread_ids() {
+                ThreadIds::Shown => {
+                    format!("The run is a chat turn; GET /api/chat/streams/{stream} has its events.")
+                }
+                ThreadIds::Hidden => {
+                    format!("The run is a chat turn; GET /api/runs/{run}/events has its events.")
+                }
+            };
             return Err(no_stream().with_message(message));
         }
         let app = self.caller.app();
         app.chat().stream(stream).await?.ok_or_else(no_stream)?;
         let reader = app.runs().read(stream, after);
-        self.subscriptions.add(run, reader, self.say.clone(), request_id);
+        self.subscriptions.add(run, reader, self.reply_to(request_id));
         Ok(())
     }
 
@@ -235,31 +247,41 @@ impl Conversation {
         }
         self.subscriptions.check(started.run)?;
         let reader = self.caller.app().runs().read(started.run, 0);
-        self.subscriptions.add(started.run, reader, self.say.clone(), request_id);
+        self.subscriptions.add(started.run, reader, self.reply_to(request_id));
         Ok(())
     }
 
+    /// Controls a run. A cancellation is stored before anything can refuse it; the run's own event tells of the effect.
     async fn control(&mut self, run: Uuid, wanted: Control, request_id: Option<String>) -> ApiResult<()> {
         let found = self.found(run).await?;
         if found.status.is_terminal() {
             return Err(ApiError::new(ErrorCode::RunNotActive));
         }
-        self.subscriptions.check_beside()?;
-        let is_training = TrainingKind::from_name(&found.trigger).is_some();
         let app = self.caller.app().clone();
-        // It waits for the effect, of which the run's own event tells.
-        let work = async move {
-            match wanted {
-                Control::Cancel => Ok(app.runs().stop(run).await?),
-                _ if is_training => control(&app.trainings(), &found, wanted).await,
-                _ => {
-                    let message = "Only trainings and evaluations can be paused and resumed.";
-                    Err(ApiError::new(ErrorCode::RunNotActive).with_message(message))
-                }
+        if wanted == Control::Cancel {
+            let requested = app.runs().request_stop(run).await?;
+            if let Some(requested) = requested.filter(|_| self.subscriptions.check_control().is_ok()) {
+                let work = async move { Ok(app.runs().await_stop(requested).await?) };
+                self.subscriptions.control(run, work, request_id);
             }
-        };
-        self.subscriptions.beside(work, request_id);
+            return Ok(());
+        }
+        self.subscriptions.check_control()?;
+        if TrainingKind::from_name(&found.trigger).is_none() {
+            let message = "Only trainings and evaluations can be paused and resumed.";
+            return Err(ApiError::new(ErrorCode::RunNotActive).with_message(message));
+        }
+        let work = async move { control(&app.trainings(), &found, wanted).await };
+        self.subscriptions.control(run, work, request_id);
         Ok(())
+    }
+
+    fn thread_ids(&self) -> ThreadIds {
+        ThreadIds::for_caller(&self.caller, self.workflow.workspace_id)
+    }
+
+    fn reply_to(&self, request_id: Option<String>) -> ReplyTo {
+        ReplyTo { say: self.say.clone(), ids: self.thread_ids(), request_id }
     }
 
     /// The run, where it is one of this workflow's.

@@ -12,7 +12,7 @@ pub(super) fn pong(now: DateTime<Utc>, request_id: Option<String>) -> String {
     frame(SocketMessage::Pong {}, None, now, request_id)
 }
 
-/// What cannot be done; `run` is one that the client reads.
+/// A refusal or a failure; `run` is the run that the client reads or controls.
 pub(super) fn error(
     error: &ApiError,
     run: Option<Uuid>,

@@ -11,18 +11,29 @@ use wire::ErrorCode;
 
 use super::messages;
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::thread_ids::ThreadIds;
 use crate::ws::Say;
 
 /// Runs that a socket may read at a time.
 const MOST: usize = 64;
 /// Controls of runs that may be at work at a time.
-const MOST_BESIDE: usize = 16;
+const MOST_CONTROLS: usize = 64;
 
 /// What became of a task.
 pub(super) struct Done {
-    /// The run that is not read any more.
+    /// Its run, if the task did not panic.
     pub(super) run: Option<Uuid>,
+    /// Whether it read the run.
+    read: bool,
     pub(super) error: Option<ApiError>,
+    pub(super) request_id: Option<String>,
+}
+
+/// The recipient of a run's events.
+pub(super) struct ReplyTo {
+    pub(super) say: Sender<Say>,
+    pub(super) ids: ThreadIds,
+    /// Repeated in every message.
     pub(super) request_id: Option<String>,
 }
 
@@ -31,8 +42,8 @@ pub(super) struct Done {
 pub(super) struct Subscriptions {
     runs: HashSet<Uuid>,
     tasks: JoinSet<Done>,
-    /// Tasks that read no run.
-    beside: usize,
+    /// Controls at work.
+    controls: usize,
 }
 
 impl Subscriptions {
@@ -53,30 +64,35 @@ impl Subscriptions {
     }
 
     /// Sends a run's events until the last one.
-    pub(super) fn add(&mut self, run: Uuid, reader: Reader, say: Sender<Say>, request_id: Option<String>) {
+    pub(super) fn add(&mut self, run: Uuid, reader: Reader, reply_to: ReplyTo) {
+        let ReplyTo { say, ids, request_id } = reply_to;
         self.runs.insert(run);
         self.tasks.spawn_local(async move {
-            let error = send(reader, &say, request_id.as_deref()).await.err();
-            Done { run: Some(run), error: error.map(|error| StoreError::from(error).into()), request_id }
+            let error = send(reader, &say, ids, request_id.as_deref()).await.err();
+            let error = error.map(|error| StoreError::from(error).into());
+            Done { run: Some(run), read: true, error, request_id }
         });
     }
 
     /// Whether one more control may be at work.
-    pub(super) fn check_beside(&self) -> ApiResult<()> {
-        if self.beside >= MOST_BESIDE {
+    pub(super) fn check_control(&self) -> ApiResult<()> {
+        if self.controls >= MOST_CONTROLS {
             return Err(ApiError::new(ErrorCode::Overloaded));
         }
         Ok(())
     }
 
-    /// Does something beside the conversation that may take a moment.
-    pub(super) fn beside(
+    /// Completes a control while the conversation continues.
+    pub(super) fn control(
         &mut self,
+        run: Uuid,
         work: impl Future<Output = ApiResult<()>> + 'static,
         request_id: Option<String>,
     ) {
-        self.beside += 1;
-        self.tasks.spawn_local(async move { Done { run: None, error: work.await.err(), request_id } });
+        self.controls += 1;
+        self.tasks.spawn_local(async move {
+            Done { run: Some(run), read: false, error: work.await.err(), request_id }
+        });
     }
 
     /// The next that has come to its end; waits for ever when there is none. May be dropped while it waits.
@@ -87,23 +103,28 @@ impl Subscriptions {
         };
         let done = ended.unwrap_or_else(|panic| {
             let error = Some(ApiError::new(ErrorCode::Internal).with_cause(panic));
-            Done { run: None, error, request_id: None }
+            Done { run: None, read: false, error, request_id: None }
         });
         match &done.run {
-            Some(run) => _ = self.runs.remove(run),
-            None => self.beside = self.beside.saturating_sub(1),
+            Some(run) if done.read => _ = self.runs.remove(run),
+            _ => self.controls = self.controls.saturating_sub(1),
         }
         done
     }
 }
 
 /// The socket's bound holds each of them back when the client reads slowly; what is not sent waits in the database.
-async fn send(mut reader: Reader, say: &Sender<Say>, request_id: Option<&str>) -> Result<(), ReaderError> {
+async fn send(
+    mut reader: Reader,
+    say: &Sender<Say>,
+    ids: ThreadIds,
+    request_id: Option<&str>,
+) -> Result<(), ReaderError> {
     while let Readout::Frames(frames) = reader.next().await? {
         // What is stored is text.
         let Ok(frames) = std::str::from_utf8(&frames) else { continue };
         for event in wire::sse::data(frames) {
-            if say.send(Say::Text(messages::event(event, request_id))).await.is_err() {
+            if say.send(Say::Text(messages::event(&ids.text(event), request_id))).await.is_err() {
                 return Ok(());
             }
         }

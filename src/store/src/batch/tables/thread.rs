@@ -1,7 +1,7 @@
 //! Threads of chats.
 
 use chrono::{DateTime, Utc};
-use diesel::sql_types::{Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use kernel::ThreadId;
 use uuid::Uuid;
 
@@ -26,6 +26,8 @@ pub struct ThreadRow {
     pub title: Option<String>,
     /// The canary that it uses for as long as that version is the canary.
     pub canary_version: Option<i32>,
+    /// Whether the request that starts it has presented the visitor's cookie.
+    pub requires_cookie: bool,
     /// When it was created.
     pub created_at: DateTime<Utc>,
 }
@@ -54,6 +56,7 @@ lane_table! {
         owner_id: Option<&'a str> [Nullable<Text>] = row.owner_id.as_deref(),
         title: Option<&'a str> [Nullable<Text>] = row.title.as_deref(),
         canary_version: Option<i32> [Nullable<Integer>] = row.canary_version,
+        requires_cookie: bool [Bool] = row.requires_cookie,
         created_at: DateTime<Utc> [Timestamptz] = row.created_at,
     } and { "status" = "'active'" }
 }

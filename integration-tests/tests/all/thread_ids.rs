@@ -1,0 +1,113 @@
+//! Thread ids in answers to callers who may not read threads.
+
+use integration_tests::{Answer, AnswerExt, Bearer, TestService, Workflow, graphs};
+use serde_json::json;
+use wire::chat::FeedbackKind::Positive;
+
+/// A chat whose trace, output and text contain the id of its thread.
+fn telling() -> serde_json::Value {
+    let nodes = [
+        json!({"name": "note", "type": "set", "values": {"thread_id": "{{ inputs.thread_id }}"}}),
+        json!({"name": "say", "type": "reply", "text": "Your conversation is {{ inputs.thread_id }}."}),
+    ];
+    graphs::chain(&nodes, Some(json!({"reply": "{{ results.say.text }}"})))
+}
+
+/// A turn with feedback and a dataset made from it.
+struct Told<'a> {
+    workflow: Workflow,
+    thread: String,
+    stream: String,
+    run: String,
+    owner: Bearer<'a>,
+    viewer: Bearer<'a>,
+}
+
+impl<'a> Told<'a> {
+    async fn new(t: &'a TestService) -> Self {
+        let workflow = t.workflow().graph(telling()).published().create().await;
+        let visitor = t.visitor();
+        let turn = visitor.say(&workflow.id, "hi").await.unwrap();
+        let items = visitor.thread(&workflow.id, &turn.thread_id).await.unwrap().items.data;
+        let items = [items[1].id().to_owned()];
+        visitor.feedback(&workflow.id, &turn.thread_id, &items, Positive, None).await.unwrap();
+        let body = json!({"name": "kept", "from": {"feedback": {}}});
+        let made = t.root().post(&format!("/api/workflows/{}/datasets", workflow.id), &body).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        let all = ["workflows:read", "workflows:write", "workflows:execute", "admin:tokens:read"];
+        let owner = t.bearer(&t.root().token(&all, &[]).await);
+        let viewer = t.bearer(&t.root().token(&["workflows:read", "workflows:execute"], &[]).await);
+        let runs = owner.get("/api/runs").await.value();
+        let run = runs["data"][0]["id"].as_str().unwrap().to_owned();
+        Self { workflow, thread: turn.thread_id, stream: turn.stream_id, run, owner, viewer }
+    }
+
+    /// The addresses of all answers that contain the thread.
+    async fn addresses(&self) -> Vec<String> {
+        let workflow = format!("/api/workflows/{}", self.workflow.id);
+        let datasets = self.owner.get(&format!("{workflow}/datasets")).await.value();
+        let dataset = datasets["data"][0]["id"].as_str().unwrap().to_owned();
+        vec![
+            "/api/runs".to_owned(),
+            format!("{workflow}/runs"),
+            format!("/api/runs/{}", self.run),
+            format!("/api/runs/{}/trace", self.run),
+            format!("/api/runs/{}/events", self.run),
+            format!("{workflow}/feedback"),
+            format!("{workflow}/feedback?format=jsonl"),
+            format!("{workflow}/datasets/{dataset}/cases"),
+        ]
+    }
+}
+
+fn read(answer: Answer, address: &str) -> String {
+    assert_eq!(answer.status / 100, 2, "{address}: {}", answer.text());
+    answer.text()
+}
+
+#[tokio::test]
+async fn thread_ids_are_hidden_from_callers_who_may_not_read_threads() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let told = Told::new(&t).await;
+    for address in told.addresses().await {
+        let shown = read(told.owner.get(&address).await, &address);
+        assert!(shown.contains(&told.thread), "{address}: {shown}");
+        let hidden = read(told.viewer.get(&address).await, &address);
+        assert!(!hidden.contains(&told.thread), "{address}: {hidden}");
+        assert!(!hidden.contains(&told.stream), "the stream's id gives access, too: {address}: {hidden}");
+        assert!(
+            hidden.contains("thr_hidden") || hidden.contains(r#""thread_id":null"#),
+            "{address}: {hidden}"
+        );
+    }
+    let record = told.viewer.get(&format!("/api/runs/{}", told.run)).await.value();
+    assert_eq!(record["inputs"]["thread_id"], json!(null));
+    assert_eq!(record["output"]["reply"], "Your conversation is thr_hidden.");
+    let listed = told.viewer.get("/api/runs").await.value();
+    assert_eq!(listed["data"][0]["thread_id"], json!(null));
+}
+
+#[tokio::test]
+async fn events_without_the_streams_id_resume_by_the_runs() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let told = Told::new(&t).await;
+    let address = format!("/api/runs/{}/events", told.run);
+    let all = read(told.viewer.get(&address).await, &address);
+    let (first, rest) = all.split_once("\n\n").unwrap();
+    let id = first.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    assert_eq!(id, format!("{}.1", told.run));
+    let resumed = told.viewer.send("GET", &address, &[("last-event-id", id)], "").await;
+    assert_eq!(read(resumed, &address), rest);
+}
+
+#[tokio::test]
+async fn reruns_of_chat_turns_hide_the_thread() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let told = Told::new(&t).await;
+    let again = told.viewer.post(&format!("/api/runs/{}/rerun", told.run), &json!({"from_step": 1})).await;
+    let again = read(again, "rerun");
+    assert!(!again.contains(&told.thread), "{again}");
+    let cancelled = told.viewer.post(&format!("/api/runs/{}/cancel", told.run), &json!({})).await;
+    let cancelled = read(cancelled, "cancel");
+    assert!(!cancelled.contains(&told.thread), "{cancelled}");
+}
