@@ -3,7 +3,8 @@
 use serde_json::json;
 use wire::operations::tokens;
 use wire::{
-    AuditRecord, CreateServiceToken, IssuedServiceToken, Listed, RotateServiceToken, ServiceTokenRecord,
+    AuditRecord, CreateServiceToken, CreatedServiceToken, IssuedServiceToken, Listed, RotateServiceToken,
+    ServiceTokenRecord,
 };
 
 use crate::{Client, ClientError, Part};
@@ -28,7 +29,7 @@ impl Client {
     pub async fn create_service_token(
         &self,
         new: &CreateServiceToken,
-    ) -> Result<IssuedServiceToken, ClientError> {
+    ) -> Result<CreatedServiceToken, ClientError> {
         self.change(&tokens::CREATE, &[], Some(new)).await?.ok_secret()
     }
 

@@ -61,6 +61,29 @@ pub struct IssuedServiceToken {
     pub token: ServiceTokenRecord,
 }
 
+/// The answer to `POST /api/admin/service-tokens`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CreatedServiceToken {
+    /// The token with its secret.
+    #[serde(flatten)]
+    pub issued: IssuedServiceToken,
+    /// The change of the service's access, if this was its first credential; null otherwise.
+    #[serde(default)]
+    pub access_change: Option<AccessChange>,
+}
+
+/// The first service token of an open service turns authentication on.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AccessChange {
+    /// For people.
+    pub message: String,
+    /// A token with every scope, created first so that its creator keeps access; null if the requested token has every
+    /// scope in all workspaces and does not expire.
+    pub admin_token: Option<IssuedServiceToken>,
+}
+
 /// `POST /api/admin/service-tokens/{id}/rotate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

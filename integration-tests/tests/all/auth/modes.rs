@@ -23,7 +23,8 @@ async fn optional_judges_what_is_given() {
     assert_eq!(made.status, 201, "{}", made.text());
     let secret = made.value()["secret"].as_str().unwrap().to_owned();
     assert_eq!(t.bearer(&secret).get(LIST).await.refusal(), "403 auth.missing_scope");
-    assert_eq!(t.get(LIST).await.status, 200, "a stored token closes no door here");
+    assert_eq!(made.value()["access_change"], json!(null));
+    assert_eq!(t.get(LIST).await.status, 200, "a stored token turns nothing on here");
 }
 
 #[tokio::test]
@@ -46,7 +47,7 @@ async fn unset_asks_everybody_once_a_credential_is_configured() {
 }
 
 #[tokio::test]
-async fn the_first_stored_token_closes_the_door_and_the_last_one_opens_it() {
+async fn the_first_stored_token_turns_authentication_on_and_the_last_one_off() {
     let t = TestService::start().await;
     assert_eq!(t.get(LIST).await.status, 200);
     // A key of our own counts for nothing.
@@ -61,10 +62,40 @@ async fn the_first_stored_token_closes_the_door_and_the_last_one_opens_it() {
     assert_eq!(t.get(LIST).await.refusal(), "401 auth.missing_token");
     let bearer = t.bearer(token["secret"].as_str().unwrap());
     assert_eq!(bearer.get(LIST).await.status, 200);
-    let path = format!("/api/admin/service-tokens/{}", token["id"].as_str().unwrap());
-    let gone = bearer.json("DELETE", &path, &json!({"reason": "no longer needed"})).await;
-    assert_eq!(gone.status, 204);
-    until("the door to be open", async || t.get(LIST).await.status == 200).await;
+    for token in [&token["access_change"]["admin_token"], &token] {
+        let path = format!("/api/admin/service-tokens/{}", token["id"].as_str().unwrap());
+        let gone = bearer.json("DELETE", &path, &json!({"reason": "no longer needed"})).await;
+        assert_eq!(gone.status, 204);
+    }
+    until("the service to be open", async || t.get(LIST).await.status == 200).await;
+}
+
+#[tokio::test]
+async fn the_first_stored_token_says_what_changes_and_comes_with_an_admin_token() {
+    let t = TestService::start().await;
+    let made = t.post("/api/admin/service-tokens", r#"{"scopes": ["workflows:read"]}"#).await.value();
+    let change = &made["access_change"];
+    let message = change["message"].as_str().unwrap();
+    assert!(message.contains("authentication is now required"), "{message}");
+    // Its creator keeps every permission.
+    let admin = t.bearer(change["admin_token"]["secret"].as_str().unwrap());
+    let next = admin.make_token(&["workflows:execute", "admin:tokens:read"], &[]).await;
+    assert_eq!(next["access_change"], json!(null), "authentication was on");
+    let listed = admin.get("/api/admin/service-tokens").await.value();
+    let names: Vec<_> = listed["data"].as_array().unwrap().iter().map(|token| &token["name"]).collect();
+    assert_eq!(names, [&json!(null), &json!(null), &json!("admin")], "the newest first");
+    assert_eq!(t.bearer(made["secret"].as_str().unwrap()).get(LIST).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_first_token_with_every_scope_needs_no_second_one() {
+    let t = TestService::start().await;
+    let body = json!({"scopes": auth::scope::ScopeSet::all().texts()}).to_string();
+    let made = t.post("/api/admin/service-tokens", &body).await.value();
+    assert_eq!(made["access_change"]["admin_token"], json!(null));
+    let admin = t.bearer(made["secret"].as_str().unwrap());
+    let listed = admin.get("/api/admin/service-tokens").await.value();
+    assert_eq!(listed["data"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

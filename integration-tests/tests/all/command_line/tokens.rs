@@ -31,6 +31,22 @@ fn refused(ran: &Ran, status: i32, code: &str) {
 }
 
 #[tokio::test]
+async fn the_first_token_of_an_open_service_comes_with_an_admin_token() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    let made = terminal.run(&["token", "create", "--scope", "workflows:read"]).await;
+    assert_eq!(made.status, Some(0), "{}", made.err);
+    assert!(made.err.contains("authentication is now required"), "{}", made.err);
+    let admin = made.err.lines().find(|line| line.starts_with("svc_")).unwrap();
+    assert_ne!(made.out.trim_end(), admin);
+    terminal.with_token(admin).does(&["workflow", "create", "One"]).await;
+    let list = terminal.with_token(made.out.trim_end()).does(&["workflow", "list"]).await;
+    assert!(list.contains("One"), "{list}");
+    let refused = terminal.run(&["workflow", "list"]).await;
+    assert_eq!(refused.status, Some(3), "{}", refused.err);
+}
+
+#[tokio::test]
 async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
     let (_t, terminal) = service().await;
     let none = terminal.run(&["token", "list"]).await;

@@ -3,20 +3,21 @@
 use super::parameters::{CURSOR, LIMIT};
 use crate::operation::{Answer, Parameter, Values, delete, get, json, operations, post};
 use crate::{
-    AuditRecord, CreateServiceToken, ErrorCode, IssuedServiceToken, Listed, RevokeServiceToken,
-    RotateServiceToken, Scope, ServiceTokenRecord,
+    AuditRecord, CreateServiceToken, CreatedServiceToken, ErrorCode, IssuedServiceToken, Listed,
+    RevokeServiceToken, RotateServiceToken, Scope, ServiceTokenRecord,
 };
 
 operations! {
     CREATE = post(
         "/api/admin/service-tokens",
         "create_service_token",
-        "Creates a service token; the response has its secret, which is never shown again.",
+        "Creates a service token; the response has its secret, which is never shown again. The first token of an open service turns \
+         authentication on: the response says so in `access_change`, with a token of every scope that was created first.",
     )
     .needs(Scope::TokensWrite)
     .repeatable()
     .body(json!(CreateServiceToken, examples::CREATE))
-    .answers(&[Answer::of(201, json!(IssuedServiceToken, examples::ISSUED))]);
+    .answers(&[Answer::of(201, json!(CreatedServiceToken, examples::ISSUED))]);
 
     LIST = get("/api/admin/service-tokens", "list_service_tokens", "Lists the service tokens, the newest first.")
         .needs_anywhere(Scope::TokensRead)

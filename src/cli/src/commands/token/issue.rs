@@ -1,7 +1,7 @@
 //! `callboard token create` and `callboard token rotate`: what hands a secret out.
 
 use clap::Args;
-use wire::{CreateServiceToken, IssuedServiceToken, RotateServiceToken};
+use wire::{AccessChange, CreateServiceToken, IssuedServiceToken, RotateServiceToken};
 
 use super::show::named;
 use crate::complaint::Complaint;
@@ -12,7 +12,9 @@ use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
 #[command(after_help = "In a script: TOKEN=$(callboard token create --scope workflows:read)\n\
-                  docs/ACCESS.md lists the scopes. A token cannot have a scope that its creator lacks.")]
+                  docs/ACCESS.md lists the scopes. A token cannot have a scope that its creator lacks.\n\
+                  The first token of a service without credentials turns authentication on. A token with every scope is then created \
+                  first, and its secret is printed on standard error.")]
 pub(crate) struct Create {
     /// A label for people; need not be unique.
     #[arg(long)]
@@ -55,14 +57,18 @@ impl Create {
         };
         let made = session.client.create_service_token(&wanted).await;
         let made = made.map_err(|error| self.refused(session.complaint(error)))?;
-        if session.output == Output::Human {
-            complain(format_args!("Created service token {}.", named(&made.token)));
-            if made.token.scopes.is_empty() {
-                let told = "It has no scopes, so it has no permissions, and scopes cannot be added later: create one with --scope.";
-                complain(Paint::stderr().warning(told));
-            }
+        if session.output == Output::Json {
+            return say(pretty(&made)?);
         }
-        hand_out(session, &made)
+        if let Some(change) = &made.access_change {
+            explain(change);
+        }
+        complain(format_args!("Created service token {}.", named(&made.issued.token)));
+        if made.issued.token.scopes.is_empty() {
+            let told = "It has no scopes, so it has no permissions, and scopes cannot be added later: create one with --scope.";
+            complain(Paint::stderr().warning(told));
+        }
+        hand_out(session, &made.issued)
     }
 
     /// Good for all workspaces is more than those have who belong to some.
@@ -90,6 +96,18 @@ impl Rotate {
             complain(format_args!("Rotated service token {}; {before}.", named(&rotated.token)));
         }
         hand_out(session, &rotated)
+    }
+}
+
+/// Says that authentication is now required, and shows the secret that keeps the user's access.
+fn explain(change: &AccessChange) {
+    complain(Paint::stderr().warning(&change.message));
+    if let Some(admin) = &change.admin_token {
+        let name = named(&admin.token);
+        complain(format_args!(
+            "First created service token {name} with every scope. Store its secret, it is shown only once:"
+        ));
+        complain(harmless(&admin.secret));
     }
 }
 

@@ -2,13 +2,18 @@
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use auth::scope::ScopeSet;
 use auth::service_token::{TokenDigest, fresh};
 use chrono::TimeDelta;
-use control::tokens;
+use control::{Requester, tokens};
+use kernel::Secret;
 use secrecy::ExposeSecret;
-use store::{Cause, NewServiceToken, ServiceTokenStatus, StoredServiceToken};
+use store::{Cause, Changes, NewServiceToken, ServiceTokenStatus, StoredServiceToken};
 use uuid::Uuid;
-use wire::{CreateServiceToken, ErrorCode, IssuedServiceToken, Listed, ServiceTokenRecord};
+use wire::{
+    AccessChange, CreateServiceToken, CreatedServiceToken, ErrorCode, IssuedServiceToken, Listed,
+    ServiceTokenRecord,
+};
 
 use super::{records, requests};
 use crate::http::change::Change;
@@ -29,37 +34,76 @@ pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpRespons
     let reach = tokens::check_reach(store, by, TokensWrite::SCOPE, &wanted.scopes, &wanted.workspaces);
     caller.allowed(reach.await).await?;
     let workspace = tokens::only_workspace(store, &wanted.workspaces).await?;
-    let id = caller.app().new_id()?;
-    let secret = fresh(id, caller.app().random())?;
-    let new = new_token(caller, id, wanted, TokenDigest::of(secret.expose_secret()));
-    let now = caller.app().clock().now();
+    let is_first = caller.app().gate().awaits_first_token().await?;
+    let admin = (is_first && !is_admin(&wanted)).then(|| NewToken::of(caller, admin())).transpose()?;
+    let new = NewToken::of(caller, wanted)?;
     let answer = change
         .make(async |changes| {
-            let token = records::token(tokens::create(changes, by, new, workspace).await?, now);
-            let secret = secret.expose_secret().to_owned();
-            Ok(Reply::made(true, &IssuedServiceToken { secret, token })?.secret())
+            let admin_token = match admin {
+                Some(admin) => Some(admin.create(changes, by, None).await?),
+                None => None,
+            };
+            let issued = new.create(changes, by, workspace).await?;
+            let message = TURNED_ON.to_owned();
+            let access_change = is_first.then_some(AccessChange { message, admin_token });
+            Ok(Reply::made(true, &CreatedServiceToken { issued, access_change })?.secret())
         })
         .await;
     caller.app().gate().tokens_changed();
     answer
 }
 
-fn new_token(
-    caller: &Caller<TokensWrite>,
-    id: Uuid,
-    wanted: CreateServiceToken,
-    digest: TokenDigest,
-) -> NewServiceToken {
-    let now = caller.app().clock().now();
-    NewServiceToken {
-        id,
-        name: wanted.name,
-        scopes: wanted.scopes,
-        workspaces: wanted.workspaces,
-        cause: Cause::of(caller.principal()),
-        issued_at: now,
-        expires_at: wanted.expires_in.map(|seconds| now + TimeDelta::seconds(seconds)),
-        digest,
+/// What the first service token changes.
+const TURNED_ON: &str = "This was the service's first service token: authentication is now required, and requests without a \
+                         credential are refused.";
+
+/// Whether the holder of the token can do everything that anyone can do on an open service.
+fn is_admin(wanted: &CreateServiceToken) -> bool {
+    let has_all = ScopeSet::of_texts(&wanted.scopes).missing(ScopeSet::all()).is_empty();
+    has_all && wanted.workspaces.is_empty() && wanted.expires_in.is_none()
+}
+
+fn admin() -> CreateServiceToken {
+    CreateServiceToken {
+        name: Some("admin".to_owned()),
+        scopes: ScopeSet::all().texts(),
+        ..CreateServiceToken::default()
+    }
+}
+
+/// A token to store, with its secret.
+struct NewToken {
+    secret: Secret,
+    row: NewServiceToken,
+}
+
+impl NewToken {
+    fn of(caller: &Caller<TokensWrite>, wanted: CreateServiceToken) -> ApiResult<Self> {
+        let (app, now) = (caller.app(), caller.app().clock().now());
+        let id = app.new_id()?;
+        let secret = fresh(id, app.random())?;
+        let row = NewServiceToken {
+            id,
+            name: wanted.name,
+            scopes: wanted.scopes,
+            workspaces: wanted.workspaces,
+            cause: Cause::of(caller.principal()),
+            issued_at: now,
+            expires_at: wanted.expires_in.map(|seconds| now + TimeDelta::seconds(seconds)),
+            digest: TokenDigest::of(secret.expose_secret()),
+        };
+        Ok(Self { secret, row })
+    }
+
+    async fn create(
+        self,
+        changes: &mut Changes,
+        by: Requester<'_>,
+        workspace: Option<Uuid>,
+    ) -> ApiResult<IssuedServiceToken> {
+        let now = self.row.issued_at;
+        let token = records::token(tokens::create(changes, by, self.row, workspace).await?, now);
+        Ok(IssuedServiceToken { secret: self.secret.expose_secret().to_owned(), token })
     }
 }
 

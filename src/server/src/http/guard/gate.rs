@@ -184,6 +184,15 @@ impl Gate {
         }
     }
 
+    /// Whether a first service token would turn authentication on.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub(in crate::http) async fn awaits_first_token(&self) -> ApiResult<bool> {
+        let awaits = matches!(self.asks, Asks::EverybodyOnceThereAreTokens);
+        Ok(awaits && !self.store.has_active_service_token().await?)
+    }
+
     /// A service token was made or revoked here: it counts with the next request.
     pub(in crate::http) fn tokens_changed(&self) {
         *self.tokens_stored.lock() = None;
