@@ -130,6 +130,9 @@ async fn our_own_pages_get_one_for_their_caller() {
     let runner = t.root().token(&["workflows:execute"], &[]).await;
     let lacking = t.bearer(&runner).post(&path, &json!({})).await;
     assert_eq!(lacking.message(), "Missing required scopes: workflows:read");
+    let neither = t.root().token(&["vault:read"], &[]).await;
+    let lacking = t.bearer(&neither).post(&path, &json!({})).await;
+    assert_eq!(lacking.message(), "Missing required scopes: workflows:read, workflows:execute");
     let both = t.root().token(&["workflows:execute", "workflows:read"], &[]).await;
     let answer = t.bearer(&both).send("POST", &path, &[], "").await;
     assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));

@@ -41,6 +41,30 @@ async fn one_browser_has_five_mails_sent_to_an_address_in_a_quarter_of_an_hour()
     assert_eq!(mail.mail(7).await.to, [ADA]);
 }
 
+#[tokio::test]
+async fn requests_without_a_cookie_count_together_for_their_client() {
+    let (t, mail) = service().await;
+    for _ in 0..8 {
+        assert_eq!(start(&t.anonymous(), ADA).await.status, 202);
+    }
+    emptied(&t).await;
+    let stored = async || t.scalar("SELECT count(*) FROM sign_in_challenges").await;
+    assert_eq!((mail.mails().len(), stored().await.as_str()), (5, "5"));
+    // A browser that shows its cookie is not refused with them.
+    let browser = t.visitor();
+    start(&browser, "bob@example.org").await;
+    start(&browser, ADA).await;
+    assert_eq!(mail.mail(7).await.to, [ADA]);
+    // Ten in a day.
+    for _ in 0..2 {
+        t.advance(Duration::from_secs(901));
+        for _ in 0..6 {
+            start(&t.anonymous(), ADA).await;
+        }
+    }
+    assert_eq!(stored().await, "12", "ten for the client, two for the browser");
+}
+
 /// However others ask and guess, the owner of the address signs in.
 #[tokio::test]
 async fn others_can_neither_end_nor_use_up_nor_lock_out_a_sign_in() {

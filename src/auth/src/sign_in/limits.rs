@@ -13,7 +13,7 @@ pub struct MailLimit {
     pub window: TimeDelta,
 }
 
-/// To one mail address, for one browser.
+/// To one mail address, for one browser, or for all requests of one network address that show no browser.
 pub const PER_BROWSER: MailLimit = MailLimit { most: 5, window: TimeDelta::minutes(15) };
 /// The same, of a whole day.
 pub const PER_BROWSER_AND_DAY: MailLimit = MailLimit { most: 10, window: TimeDelta::days(1) };

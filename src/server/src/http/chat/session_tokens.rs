@@ -4,7 +4,6 @@ use actix_web::http::{StatusCode, header};
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::chat_session::{ChatSessions, NewChatSession};
-use auth::scope::Scope;
 use chrono::{SubsecRound, TimeDelta};
 use serde_json::{Map, Value};
 use store::{StoredWorkflow, WorkflowRef};
@@ -15,7 +14,7 @@ use wire::{ChatSessionAnswer, CreateChatSession, ErrorCode, FieldError};
 use super::access;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
-use crate::http::guard::{Asked, Caller, ChatSession, WorkflowsExecute};
+use crate::http::guard::{Asked, Caller, ChatSession, WorkflowsReadExecute};
 use crate::http::query::Params;
 use crate::http::{body, fields, time};
 
@@ -52,12 +51,11 @@ pub(super) async fn create(
 
 /// `POST /api/workflows/{ref}/chat/session`, for our own pages: the session is the caller's.
 pub(super) async fn create_own(
-    caller: Caller<WorkflowsExecute>,
+    caller: Caller<WorkflowsReadExecute>,
     name: Path<String>,
     request: HttpRequest,
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    caller.check_also(Scope::WorkflowsRead).await?;
     let sessions = sessions(&caller)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
     let workflow = caller.workflow(&name).await?;

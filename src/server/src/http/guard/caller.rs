@@ -7,8 +7,8 @@ use std::pin::Pin;
 
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
-use auth::principal::{Place, Principal};
-use auth::scope::Scope;
+use auth::principal::{Denied, Place, Principal};
+use auth::scope::{Scope, ScopeSet};
 use control::Requester;
 use store::{AuditEntry, AuditTarget, Store, StoredWorkspace};
 use uuid::Uuid;
@@ -93,9 +93,14 @@ impl<S: Asked> Caller<S> {
         self.principal = principal;
     }
 
-    /// The scope of the route is still held somewhere.
+    /// Checks that the scopes of the route are still held somewhere. The refusal names all that are missing.
     pub(super) async fn check(&self) -> ApiResult<()> {
-        self.check_also(S::SCOPE).await
+        let required = [S::SCOPE].into_iter().chain(S::ALSO.iter().copied());
+        let missing: ScopeSet = required.filter(|scope| self.principal.may(*scope).is_err()).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(self.denied(denial::answer(Denied::Scopes(missing))).await)
     }
 
     /// The route asks for a second scope.

@@ -33,7 +33,8 @@ pub(super) use page_caller::PageCaller;
 pub(super) use person::person;
 pub(super) use scopes::{
     AppsPublish, AppsRead, AppsWrite, Asked, ChatSession, MembersRemove, TokensRead, TokensWrite, VaultRead,
-    VaultWrite, WorkflowsExecute, WorkflowsRead, WorkflowsWrite, WorkspacesRead, WorkspacesWrite,
+    VaultWrite, WorkflowsExecute, WorkflowsRead, WorkflowsReadExecute, WorkflowsWrite, WorkspacesRead,
+    WorkspacesWrite,
 };
 pub(super) use socket::SocketCaller;
 pub(super) use watcher::Watcher;

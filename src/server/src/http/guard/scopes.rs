@@ -6,6 +6,8 @@ use auth::scope::Scope;
 pub(in crate::http) trait Asked: 'static {
     /// Which one.
     const SCOPE: Scope;
+    /// Further scopes that the route requires.
+    const ALSO: &'static [Scope] = &[];
     /// Whether it lets the caller change something.
     const WRITES: bool;
 }
@@ -30,6 +32,15 @@ pub(in crate::http) struct MembersRemove;
 
 impl Asked for MembersRemove {
     const SCOPE: Scope = Scope::WorkspacesRead;
+    const WRITES: bool = true;
+}
+
+/// A session token reads the workflow and starts its turns.
+pub(in crate::http) struct WorkflowsReadExecute;
+
+impl Asked for WorkflowsReadExecute {
+    const SCOPE: Scope = Scope::WorkflowsExecute;
+    const ALSO: &'static [Scope] = &[Scope::WorkflowsRead];
     const WRITES: bool = true;
 }
 

@@ -159,7 +159,14 @@ impl Changes {
                 .into_boxed()
         };
         let within = |limit: MailLimit| to_address().filter(since(limit, now));
-        let for_browser = |limit| within(limit).filter(sign_in_challenges::browser.eq(&new.browser)).count();
+        // Without its cookie, a browser is not told from others of its client.
+        let for_browser = |limit| match new.browser_known {
+            true => within(limit).filter(sign_in_challenges::browser.eq(&new.browser)).count(),
+            false => within(limit)
+                .filter(sign_in_challenges::address.eq(new.client))
+                .filter(sign_in_challenges::browser_known.eq(false))
+                .count(),
+        };
         let for_network = |limit| within(limit).filter(sign_in_challenges::address.eq(new.client));
         let of_kind = |code: bool, limit| within(limit).filter(sign_in_challenges::has_code.eq(code)).count();
         let trusted = to_address()
