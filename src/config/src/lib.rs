@@ -10,6 +10,7 @@ mod auth;
 mod chat;
 mod client;
 mod dsn;
+mod env_file;
 mod http;
 mod log;
 mod outbound;

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::env_file::dropped_dollars;
 use crate::problem::Problem;
 
 /// The file that is read from the working directory.
@@ -173,6 +174,17 @@ impl Source {
     /// Adds the text of a `.env` file; what the environment names already stays.
     pub(crate) fn add_env_text(&mut self, text: &str) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        for dropped in dropped_dollars(text, |name| std::env::var_os(name).is_some()) {
+            if relevant(&dropped.variable) {
+                self.problems.push(file_problem(
+                    format!(
+                        "the value of {} on line {} has a $ before a name that is not set",
+                        dropped.variable, dropped.line
+                    ),
+                    "write NAME='value', with single quotes, in which a $ is kept",
+                ));
+            }
+        }
         for item in dotenvy::from_read_iter(text.as_bytes()) {
             match item {
                 Ok((name, value)) => self.add(name, value, Origin::EnvFile),

@@ -41,6 +41,33 @@ fn a_bad_line_is_named_by_its_number_and_never_repeated() {
 }
 
 #[test]
+fn a_dollar_that_would_be_dropped_is_a_problem_and_its_value_is_not_repeated() {
+    for value in ["pa$sword", "\"pa$sword\"", "pa${sword}", "password$", "$$", "\"a\nb$c\""] {
+        let mut given = source(&[]);
+        given.add_env_text(&format!("# it's a comment\nSERVICE_AUTH_JWT_SECRET={value}\n"));
+        let text = Config::load(&given).unwrap_err().to_string();
+        assert!(text.contains(".env: the value of SERVICE_AUTH_JWT_SECRET on line "), "{value}: {text}");
+        assert!(text.contains("with single quotes") && !text.contains("sword"), "{value}: {text}");
+    }
+}
+
+#[test]
+fn dollars_in_single_quotes_escaped_ones_and_names_with_a_value_are_kept() {
+    let secret = "a secret of at least thirty-two bytes";
+    for (value, read) in [
+        (format!("'pa$sword {secret}'"), format!("pa$sword {secret}")),
+        (format!("\"pa\\$sword {secret}\""), format!("pa$sword {secret}")),
+        (format!("\"${{OTHER}}{secret}\" # costs $5"), format!("x{secret}")),
+        (format!("\"$OTHER {secret}\""), format!("x {secret}")),
+    ] {
+        let mut given = source(&[]);
+        given.add_env_text(&format!("OTHER=x\nSERVICE_AUTH_JWT_SECRET={value}\nUNRELATED=$nothing\n"));
+        assert_eq!(given.get("SERVICE_AUTH_JWT_SECRET"), Some(read.as_str()), "{value}");
+        Config::load(&given).unwrap();
+    }
+}
+
+#[test]
 fn json_whose_quotes_the_file_dropped_gets_the_advice_to_quote() {
     let mut given = source(&[]);
     given.add_env_text("SERVICE_CORS_ALLOW_ORIGINS=[\"https://a.example\"]\n");
