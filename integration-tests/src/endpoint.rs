@@ -43,6 +43,11 @@ impl Endpoint {
         self.shared.script.lock().await.push_back(json!({"content": text}));
     }
 
+    /// Has the next answer that is not told yet refuse with these words.
+    pub async fn declines(&self, text: &str) {
+        self.shared.script.lock().await.push_back(json!({"refusal": text}));
+    }
+
     /// Has the next answer that is not told yet call this tool.
     pub async fn calls(&self, tool: &str, arguments: &Value) {
         let function = json!({"name": tool, "arguments": arguments.to_string()});

@@ -37,6 +37,25 @@ async fn a_chat_streams_what_the_endpoint_says() {
 }
 
 #[tokio::test]
+async fn readers_learn_that_a_model_declined_or_said_nothing() {
+    let endpoint = Endpoint::quick().await;
+    let t = with(&endpoint).await;
+    let workflow = t.workflow().graph(asking("openai/test")).published().create().await;
+    let notices = async || {
+        let body = t.chat(&chat::create(&workflow, "hi")).await.text();
+        let is_notice = |event: &Value| event["type"] == "notice";
+        let notices = events(&body).into_iter().filter(is_notice);
+        notices.map(|event| event["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    endpoint.declines("I cannot help with that.").await;
+    assert_eq!(notices().await, ["The model declined to answer."]);
+    endpoint.says("").await;
+    assert_eq!(notices().await, ["The model returned an empty answer."]);
+    endpoint.says("Hello.").await;
+    assert_eq!(notices().await, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_thread_is_sent_as_the_model_knows_it() {
     let endpoint = Endpoint::quick().await;
     let t = with(&endpoint).await;

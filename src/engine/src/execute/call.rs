@@ -114,9 +114,9 @@ impl Call<'_> {
         self.env.ports.attachments
     }
 
-    /// Records a notice about the attachment. Returns true if it is the first one.
-    pub(crate) fn record_notice(&self, attachment: &str) -> bool {
-        self.env.noticed.lock().insert(attachment.to_owned())
+    /// Records a notice by its subject, such as an attachment. Returns true if it is the first one.
+    pub(crate) fn record_notice(&self, subject: &str) -> bool {
+        self.env.noticed.lock().insert(subject.to_owned())
     }
 
     pub(crate) fn databases(&self) -> &dyn Databases {

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use minijinja::Value as View;
 use serde_json::{Value, json};
+use wire::chat::NoticeLevel;
 use wire::{ErrorCode, FieldError};
 
 use crate::NodeError;
 use crate::check::Check;
+use crate::execute::ports::ImmediateEvent;
 use crate::execute::{Call, Failure};
 use crate::fenced;
 use crate::graph::fields::Fields;
@@ -159,6 +161,9 @@ impl Asking<'_> {
             let answer = answered?;
             spent.add(&self.chosen.name, answer.usage);
             call.note_usage(spent.written());
+            if stream {
+                notify(&answer, call).await;
+            }
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
                 return Ok(Asked { answer, json: Value::Null, spent, unseen: files.unseen });
             };
@@ -184,6 +189,21 @@ impl Asking<'_> {
             let key = call.idempotency_key();
             request.idempotency_key = Some(format!("{key}-repair-{}", self.repair.saturating_sub(left)));
         }
+    }
+}
+
+/// Tells the readers of the chat, once in a turn, why an answer is missing or incomplete.
+async fn notify(answer: &ModelAnswer, call: &Call<'_>) {
+    let message = if answer.finish_reason.as_deref() == Some("content_filter") {
+        "The model declined to answer."
+    } else if answer.text.trim().is_empty() && answer.tool_calls.is_empty() {
+        "The model returned an empty answer."
+    } else {
+        return;
+    };
+    if call.record_notice(message) {
+        let message = message.to_owned();
+        call.immediate(ImmediateEvent::Notice { level: NoticeLevel::Warning, message, title: None }).await;
     }
 }
 
