@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Drafts, questionsOf, skippedAll, submission, valuesOf } from '../../src/server/pages/assets/chat/questions.js';
+import { valueOf } from '../../src/server/pages/assets/chat/run_questions.js';
 
 const ITEM = {
   type: 'structured_input',
@@ -86,4 +87,12 @@ test('drafts are kept by item until they are removed', () => {
   assert.deepEqual(drafts.read('msg_3'), { a: entry(['x']), b: entry() });
   saved.set('answers:msg_3', 'no JSON');
   assert.deepEqual(drafts.read('msg_3'), {});
+});
+
+test('an answer for a person is JSON where the schema asks for something other than a text', () => {
+  assert.equal(valueOf('42', null), '42');
+  assert.equal(valueOf('42', { type: 'string' }), '42');
+  assert.equal(valueOf('42', { type: 'number' }), 42);
+  assert.deepEqual(valueOf('{"approved": true}', { type: 'object' }), { approved: true });
+  assert.equal(valueOf('not JSON', { type: 'object' }), 'not JSON');
 });

@@ -39,6 +39,8 @@ pub struct RunsFilter {
     pub trigger: Vec<String>,
     /// Of this workflow: its handle or id.
     pub workflow: Option<String>,
+    /// Turns of this thread.
+    pub thread: Option<String>,
     /// Created at this time (RFC 3339) or later.
     pub from: Option<String>,
     /// Created before this time.
@@ -104,7 +106,13 @@ impl Client {
                 query.push((name, words.join(",")));
             }
         }
-        for (name, text) in [("workflow", &filter.workflow), ("from", &filter.from), ("to", &filter.to)] {
+        let texts = [
+            ("workflow", &filter.workflow),
+            ("thread", &filter.thread),
+            ("from", &filter.from),
+            ("to", &filter.to),
+        ];
+        for (name, text) in texts {
             query.extend(text.clone().map(|text| (name, text)));
         }
         query.extend(filter.waits.map(|waits| ("waits", waits.to_string())));

@@ -300,3 +300,26 @@ async fn questions_are_answered_with_arguments_and_at_a_terminal() {
     chat.press("\u{4}").await;
     assert_eq!(chat.end().await.status, Some(0));
 }
+
+#[tokio::test]
+async fn a_turn_that_waits_for_a_person_shows_how_to_answer() {
+    let t = TestService::start().await;
+    let nodes = [
+        json!({"name": "ok", "type": "wait_for_input", "message": "Refund 40?"}),
+        json!({"name": "said", "type": "reply", "text": "{{ results.ok.value }}"}),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
+    let terminal = Terminal::of(&t);
+    let answering = async {
+        let waits = "SELECT count(*) FROM runs WHERE status = 'waiting'";
+        until("the turn to wait", async || t.scalar(waits).await == "1").await;
+        let run = t.scalar("SELECT id FROM runs").await;
+        terminal.does(&["answer", &run, "yes"]).await;
+        run
+    };
+    let chat = ["chat", workflow.handle.as_str(), "refund"];
+    let (told, run) = tokio::join!(terminal.run(&chat), answering);
+    assert_eq!((told.status, told.out.as_str()), (Some(0), "yes\n"), "{}", told.err);
+    assert!(told.err.contains("… Refund 40?\n"), "{}", told.err);
+    assert!(told.err.contains(&format!("To answer: callboard answer {run} <answer>\n")), "{}", told.err);
+}

@@ -78,3 +78,57 @@ async fn a_form_is_skipped_and_a_page_without_the_tool_says_so() {
     assert_eq!(browser.texts(".questions-answers dd").await, ["Skipped", "Skipped"]);
     browser.finish().await;
 }
+
+#[tokio::test]
+async fn on_a_touch_screen_enter_begins_a_new_line_and_the_button_sends() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let browser = open(&t, &workflow).await;
+    let key = "return document.querySelector('#callboard-message').enterKeyHint";
+    let hint = async || browser.text("#callboard-hint").await;
+    assert_eq!(browser.js(key).await, "send");
+    assert!(hint().await.starts_with("Enter sends"), "{}", hint().await);
+    browser.be_a_phone().await;
+    // The screen changes while the page is open.
+    browser.until("document.querySelector('#callboard-message').enterKeyHint === 'enter'").await;
+    assert!(hint().await.starts_with("Enter begins a new line, the button sends."), "{}", hint().await);
+    browser.write("#callboard-message", "one").await;
+    browser.press("\u{E007}").await;
+    browser.write("#callboard-message", "two").await;
+    assert_eq!(browser.js("return document.querySelector('#callboard-message').value").await, "one\ntwo");
+    browser.click(".send").await;
+    replied(&browser, "You said: one").await;
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn a_question_for_a_person_is_answered_on_the_page_by_those_who_may() {
+    let t = TestService::start().await;
+    let nodes = [
+        json!({"name": "ok", "type": "wait_for_input", "message": "Refund 40?", "schema": {"type": "boolean"}}),
+        json!({"name": "why", "type": "wait_for_input", "message": "Why?", "schema": {"type": "string"}}),
+        json!({"name": "said", "type": "reply", "text": "{{ results.ok.value }}: {{ results.why.value }}"}),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "refund").await;
+    browser.until("document.querySelector('.run-questions form p')?.textContent === 'Refund 40?'").await;
+    browser.assert_accessible("a question for a person").await;
+    browser.click(".run-questions button").await;
+    browser.until("document.querySelector('.run-questions label')?.textContent === 'Why?'").await;
+    browser.write(".run-questions textarea", "42").await;
+    browser.click(".run-questions [data-does=answer]").await;
+    replied(&browser, "true: 42").await;
+    idle(&browser).await;
+    assert_eq!(browser.js("return document.querySelector('.run-questions').hidden").await, true);
+    browser.finish().await;
+    // Whoever knows the thread alone may not answer.
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "refund").await;
+    browser.until("document.querySelector('callboard-chat').dataset.phase === 'parked'").await;
+    assert_eq!(browser.texts(".doing").await, ["Refund 40?"]);
+    assert_eq!(browser.js("return document.querySelector('.run-questions')").await, serde_json::Value::Null);
+    browser.finish().await;
+}

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::pin::pin;
 
-use client::{ChatOptions, ResumingChat};
+use client::{ChatOptions, Part, ResumingChat, RunsFilter};
 use serde_json::{Map, json};
 use wire::chat::{
-    AttachmentRef, ChatOperation, ChatRequest, InputSubmission, ItemBody, PageRequest, StructuredInput,
-    ThreadItem, UserMessageInput,
+    AttachmentRef, ChatEvent, ChatOperation, ChatRequest, InputSubmission, ItemBody, PageRequest,
+    StructuredInput, ThreadItem, UserMessageInput,
 };
 
 use super::teller::Teller;
@@ -153,6 +153,9 @@ impl<'a> Talk<'a> {
                     if let Some(thread) = teller.thread() {
                         self.thread = Some(thread.to_owned());
                     }
+                    if is_parked(&event.event) {
+                        self.show_how_to_answer(&mut teller).await;
+                    }
                 }
                 Some(Ok(None)) => break,
                 Some(Err(error)) => {
@@ -186,6 +189,18 @@ impl<'a> Talk<'a> {
         })
     }
 
+    /// Shows the commands that answer the questions of a parked turn, to those who may answer: a thread gives no right to it.
+    async fn show_how_to_answer(&self, teller: &mut Teller) {
+        let (workflow, thread) = (Some(self.workflow_id.clone()), self.thread.clone());
+        let filter = RunsFilter { workflow, thread, waits: Some(true), ..RunsFilter::default() };
+        let Ok(waiting) = self.session.client.runs_of_workspace(&filter, &Part::default()).await else {
+            return;
+        };
+        for run in waiting.data {
+            teller.note(&format!("To answer: callboard answer {} <answer>", run.id));
+        }
+    }
+
     /// Stops the turn for good; its stream ends by itself then.
     async fn stop(&mut self, chat: &ResumingChat) -> Result<(), Failure> {
         tokio::select! {
@@ -199,6 +214,11 @@ impl<'a> Talk<'a> {
             () = self.interrupts.told() => Err(Failure::Interrupted),
         }
     }
+}
+
+/// Whether the turn says what it waits for.
+fn is_parked(event: &ChatEvent) -> bool {
+    matches!(event, ChatEvent::ProgressUpdate { icon: Some(icon), .. } if icon == "clock")
 }
 
 fn leave_if(again: bool) -> Result<(), Failure> {

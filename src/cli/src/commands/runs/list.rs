@@ -54,10 +54,15 @@ enum Status {
 enum Trigger {
     Api,
     Websocket,
+    App,
     Chat,
+    Action,
     Cron,
     Webhook,
     Rerun,
+    Training,
+    Evaluation,
+    Gate,
 }
 
 impl List {
@@ -79,6 +84,7 @@ impl List {
             status: names(&self.status),
             trigger: names(&self.trigger),
             workflow: self.workflow.clone(),
+            thread: None,
             from: self.from.clone(),
             to: self.to.clone(),
             waits: self.waits.then_some(true),

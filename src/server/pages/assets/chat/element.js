@@ -1,6 +1,6 @@
 // <callboard-chat workflow="{the workflow's public record as JSON}">: the whole chat. `signed-in-as` names who is signed
 // in, where the chat asks for that. `embedded`: it stands in a frame on another page. The property `access` says how the service knows
-// the visitor, as in `Api`.
+// the visitor, as in `Api`. `answers`: the visitor may also answer questions of runs, as in `RunQuestions`.
 
 import { h, iconButton, set, setText } from '../dom.js';
 import { widgetActions } from './actions.js';
@@ -10,6 +10,7 @@ import { exported } from './export.js';
 import { Feedback } from './feedback.js';
 import { memory } from './memory.js';
 import { Drafts } from './questions.js';
+import { RunQuestions } from './run_questions.js';
 import { Session } from './session.js';
 import { Threads } from './threads.js';
 import { ToolRunner } from './tools.js';
@@ -22,6 +23,7 @@ import { DictationView, canDictate } from './view/dictation.js';
 import { download } from './view/download.js';
 import { HistoryView } from './view/history.js';
 import { MessagesView } from './view/messages.js';
+import { RunQuestionsView } from './view/run_questions.js';
 import { startView } from './view/start.js';
 import { StatusView } from './view/status.js';
 
@@ -101,6 +103,9 @@ class CallboardChat extends HTMLElement {
     });
     const user = this.getAttribute('signed-in-as');
     if (user) this.history.element.append(accountView(user, { onOut: () => this.#forget(), tell: (text) => this.status.tell(text) }));
+    const answers = this.getAttribute('answers');
+    const tell = (text) => this.status.tell(text);
+    this.runQuestions = answers === null ? null : new RunQuestionsView(new RunQuestions(this.workflow.id, answers), tell);
     this.start = startView(this.workflow, (text) => this.#say(text));
     this.heading = h('h1', { dir: 'auto' });
     this.menu = iconButton('menu', 'Your conversations', () => this.#drawer(true), {
@@ -115,7 +120,7 @@ class CallboardChat extends HTMLElement {
       h('header', { class: 'top' }, this.menu, this.heading, fresh),
       this.start,
       this.messages.element,
-      h('div', { class: 'foot' }, this.status.element, this.composer.element),
+      h('div', { class: 'foot' }, this.status.element, this.runQuestions?.element ?? null, this.composer.element),
     );
     this.scrim = h('div', { class: 'scrim', onclick: () => this.#drawer(false) });
     const skip = h('a', { class: 'skip', href: '#callboard-message' }, 'Go to the message box');
@@ -239,6 +244,7 @@ class CallboardChat extends HTMLElement {
     setText(this.heading, state.thread?.title || this.workflow.name);
     this.messages.show(state);
     this.status.show(state);
+    this.runQuestions?.show(state);
     const lock = lockOf(state);
     const busy = ['sending', 'replying', 'stopping'].includes(state.phase);
     this.composer.show({ busy, stopping: state.phase === 'stopping', waiting: state.phase === 'loading', lock });

@@ -4,6 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
+use auth::scope::Scope;
 use minijinja::context;
 use store::WorkflowRef;
 use uuid::Uuid;
@@ -11,7 +12,7 @@ use wire::{ErrorCode, PublicWorkflow};
 
 use super::{html, sign_in};
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::Anyone;
+use crate::http::guard::{Anyone, PageCaller, WorkflowsRead};
 use crate::http::{App, chat, session, workflows};
 
 /// The style sheets of the chat, in their order.
@@ -30,9 +31,19 @@ pub(super) const STYLES: [&str; 12] = [
     "widget/chart.css",
 ];
 
+/// The page exchanges the cookie of the sign-in for an access token.
+const BY_TOKEN: &str = "token";
+/// The service requires no authentication.
+const OPENLY: &str = "open";
+
 /// The page, or one that says in plain words why there is none. Where a login is required, a caller who is not signed
 /// in is sent there first.
-pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub(super) async fn page(
+    app: Anyone,
+    caller: ApiResult<PageCaller<WorkflowsRead>>,
+    id: Path<String>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
     let (workflow, user) = match published(&app, &id, &request).await {
         Ok(found) => found,
         Err(error) if error.code() == ErrorCode::ChatLoginRequired => {
@@ -44,11 +55,16 @@ pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) ->
     };
     let record = serde_json::to_string(&workflow)
         .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
+    let answers = match caller {
+        Ok(caller) => answers(&caller, &workflow.id).await?,
+        Err(_) => None,
+    };
     let PublicWorkflow { name, description, share_url, chat, .. } = workflow;
-    let named = user.is_some();
+    let named = user.is_some() || answers == Some(BY_TOKEN);
     let config = &app.config().chat;
     let domain_key = config.domain_key.as_deref();
-    let filling = context! { record, name, description, share_url, user, domain_key, styles => STYLES };
+    let filling =
+        context! { record, name, description, share_url, user, answers, domain_key, styles => STYLES };
     let mut page = html::page(StatusCode::OK, "chat.html", filling)?;
     let cdn = domain_key.map(|_| config.cdn_base_url.origin());
     match &cdn {
@@ -59,6 +75,16 @@ pub(super) async fn page(app: Anyone, id: Path<String>, request: HttpRequest) ->
         html::allow_microphone(&mut page, cdn.as_deref());
     }
     if named { sign_in::private(page) } else { Ok(page) }
+}
+
+/// How the page answers questions of runs, if the caller may: they belong to people who may run the workflow.
+async fn answers(caller: &PageCaller<WorkflowsRead>, workflow: &str) -> ApiResult<Option<&'static str>> {
+    let id = WorkflowRef::Id(Uuid::parse_str(workflow).unwrap_or_default());
+    let Some(workflow) = caller.store().workflow(&id, Uuid::nil()).await? else { return Ok(None) };
+    let Some(workspace) = caller.store().workspace(workflow.workspace_id).await? else { return Ok(None) };
+    let may = |scope| caller.may_in(scope, &workspace);
+    let access = if caller.email.is_some() { BY_TOKEN } else { OPENLY };
+    Ok((may(Scope::WorkflowsRead) && may(Scope::WorkflowsExecute)).then_some(access))
 }
 
 /// The workflow, and who is signed in where it asks for that.

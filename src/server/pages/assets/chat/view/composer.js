@@ -28,7 +28,6 @@ export class Composer {
       placeholder: 'Write a message …',
       autocomplete: 'off',
       'aria-describedby': 'callboard-hint',
-      enterkeyhint: 'send',
       oninput: () => this.#changed(),
       onkeydown: (event) => this.#key(event),
       onpaste: (event) => attach?.onPaste(event),
@@ -44,7 +43,7 @@ export class Composer {
       dictation?.button ?? null,
       this.button,
     );
-    this.hint = h('p', { id: 'callboard-hint', class: 'hint' }, 'Enter sends, Shift+Enter begins a new line. Replies may be wrong.');
+    this.hint = h('p', { id: 'callboard-hint', class: 'hint' });
     this.locked = h('p', { id: 'callboard-locked', class: 'locked', dir: 'auto', hidden: true });
     this.element = h(
       'form',
@@ -56,7 +55,19 @@ export class Composer {
       dictation?.spoken ?? null,
       this.hint,
     );
+    this.touch = matchMedia('(pointer: coarse)');
+    this.touch.addEventListener('change', () => this.#adapt());
+    this.#adapt();
     this.show({ busy: false, stopping: false, waiting: false, lock: null });
+  }
+
+  /** Labels the Enter key by its action. */
+  #adapt() {
+    set(this.text, 'enterkeyhint', this.touch.matches ? 'enter' : 'send');
+    const keys = this.touch.matches
+      ? 'Enter begins a new line, the button sends.'
+      : 'Enter sends, Shift+Enter begins a new line.';
+    setText(this.hint, `${keys} Replies may be wrong.`);
   }
 
   /**
@@ -140,8 +151,8 @@ export class Composer {
   }
 
   #key(event) {
-    // While an input method composes a word, Enter chooses it. On a phone it begins a new line.
-    if (event.key !== 'Enter' || event.shiftKey || event.isComposing || matchMedia('(pointer: coarse)').matches) return;
+    // While an input method composes a word, Enter chooses it. On a touch screen it begins a new line.
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing || this.touch.matches) return;
     event.preventDefault();
     if (!this.busy) this.#send();
   }

@@ -14,7 +14,7 @@ import { WidgetView } from './widget/widget.js';
 /** How far from the end somebody may be and still follow what comes, in px. */
 const NEAR = 80;
 
-const WHO = { user: 'You said', assistant: 'The reply', notice: 'A notice', tasks: 'Tasks', widget: 'A card', image: 'An image', questions: 'Questions', call: 'A tool of the page' };
+const WHO = { user: 'You said', assistant: 'The reply', notice: 'A notice', tasks: 'Tasks', widget: 'A card', image: 'An image', asked: 'Questions', called: 'A tool of the page' };
 
 /** Shows items, each kept as one element while it is there. */
 export class MessagesView {
