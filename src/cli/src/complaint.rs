@@ -192,7 +192,7 @@ impl Complaint {
             Some("workflow.no_version") => "`callboard workflow upload <workflow> <file.json>` saves one.",
             Some("chat.not_published") => "`callboard workflow publish <workflow>` opens its chat.",
             Some("model.not_configured") => {
-                "Set SERVICE_MODEL_BASE_URL and SERVICE_MODEL_API_KEY of the service, or use `practice/<skill>`, which needs no endpoint."
+                "`callboard config show` lists the variables of each provider; `practice/<skill>` needs none."
             }
             Some("auth.email_sign_in_off") => {
                 "Sign in on the service's page /login, or store a service token with `callboard login --token`."
@@ -233,7 +233,7 @@ impl Complaint {
                 "Choose another name, or delete the collection with its records: `callboard app collections <app> delete <name>`."
             }
             Some("permission_ack_required") => {
-                "`callboard app permissions <app>` shows what the deployment may do; `callboard app acknowledge <app>` acknowledges it."
+                "`callboard app deploy <app> FOLDER --publish --acknowledge` shows what the deployment may do, and asks. For a stored deployment, `callboard app permissions <app>` and `callboard app acknowledge <app>` do that."
             }
             Some("permission_revision_stale") => {
                 "The permissions have changed meanwhile: `callboard app permissions <app>` shows them as they are now."

@@ -92,6 +92,14 @@ impl Client {
         self.read(&apps::LIST_DEPLOYMENTS, &[app], &part.query()).await?.ok()
     }
 
+    /// `DELETE /api/apps/{app}/deployments/{deployment}`: deletes one that was never published.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn delete_deployment(&self, app: &str, deployment: &str) -> Result<(), ClientError> {
+        self.change(&apps::DELETE_DEPLOYMENT, &[app, deployment], None::<&()>).await?.done()
+    }
+
     /// `POST /api/apps/{app}/deployments`: uploads a bundle, once however often it is sent with the same key.
     ///
     /// # Errors

@@ -75,6 +75,7 @@ audit_actions! {
     AppAccessChanged, "app.access_changed", "Who can open an app was changed.";
     AppDeleted, "app.deleted", "An app was deleted, by hand or with its workspace.";
     AppDeployed, "app.deployed", "A bundle was uploaded and became a deployment of an app.";
+    AppDeploymentDeleted, "app.deployment_deleted", "A deployment of an app that no release had was deleted; the reason is its id.";
     AppDeployRefused, "app.deploy_refused", "A bundle for an app was refused; the reason is the first code.";
     AppPermissionsAcknowledged, "app.permissions_acknowledged", "What a deployment of an app may do was acknowledged; the reason is the revision.";
     AppPublished, "app.published", "A deployment of an app was published; the reason is the release.";

@@ -4,6 +4,25 @@ use integration_tests::{AnswerExt, TestService};
 use serde_json::{Value, json};
 
 #[tokio::test]
+async fn a_deployment_is_deleted_until_a_release_has_it() {
+    let t = TestService::start().await;
+    let app = t.app("desk").create().await;
+    let deployed = t.as_publisher("POST", &app.path("/deployments"), t.app("desk").bundle()).await.value();
+    let at = app.path(&format!("/deployments/{}", deployed["id"].as_str().unwrap()));
+    assert_eq!(t.send("DELETE", &at, &[], "").await.status, 204);
+    assert_eq!(t.get(&at).await.refusal(), "404 deployment_not_found");
+    assert_eq!(t.send("DELETE", &at, &[], "").await.refusal(), "404 deployment_not_found");
+    assert_eq!(t.scalar("SELECT count(*) FROM app_files").await, "0");
+    let deployed = t.as_publisher("POST", &app.path("/deployments"), t.app("desk").bundle()).await.value();
+    let at = app.path(&format!("/deployments/{}", deployed["id"].as_str().unwrap()));
+    let body = json!({"permission_revision": deployed["permissions"]["permission_revision"]}).to_string();
+    assert_eq!(t.post(&format!("{at}/acknowledge"), &body).await.status, 200);
+    assert_eq!(t.post(&format!("{at}/publish"), "").await.status, 201);
+    assert_eq!(t.send("DELETE", &at, &[], "").await.refusal(), "409 deployment_released");
+    assert_eq!(t.get(&at).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_deployment_is_acknowledged_and_published() {
     let t = TestService::start().await;
     let workflow = t.workflow().named("Echo").create().await;

@@ -153,10 +153,20 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
     let unasked = terminal.run(&["app", "deploy", "desk", path, "--publish"]).await;
     assert!(
         unasked.status == Some(1)
-            && unasked.err.contains("(permission_ack_required)\n`callboard app permissions <app>` shows"),
+            && unasked
+                .err
+                .contains("(permission_ack_required)\n`callboard app deploy <app> FOLDER --publish"),
         "{}",
         unasked.err
     );
+    assert!(
+        unasked.err.contains("The deployment was not published, and is deleted again."),
+        "{}",
+        unasked.err
+    );
+    let none = terminal.run(&["app", "deployments", "desk"]).await;
+    assert!(none.err.starts_with("No deployments found."), "{}{}", none.out, none.err);
+    terminal.does(&["app", "deploy", "desk", path]).await;
     let shown = terminal.does(&["app", "permissions", "desk"]).await;
     let first = "The app has no release: every permission is new.\n+ /bindings none\n+ /collections none\n+ /frame_ancestors none\n+ /wasm true\n";
     assert!(shown.contains("acknowledged no\n") && shown.ends_with(first), "{shown}");
@@ -165,6 +175,8 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
     assert!(unsure.err.contains("standard input is not a terminal") && unsure.err.contains("add --yes"));
     let unsure = terminal.run(&["app", "deploy", "desk", path, "--publish", "--acknowledge"]).await;
     assert!(unsure.status == Some(2) && unsure.err.contains("add --yes"), "{}", unsure.err);
+    let kept = terminal.does(&["app", "deployments", "desk"]).await;
+    assert_eq!(kept.lines().count(), 2, "the refused one is not stored: {kept}");
     let sure = terminal.run(&["app", "deploy", "desk", path, "--publish", "--acknowledge", "--yes"]).await;
     assert!(
         sure.status == Some(0) && sure.out.contains("Published release 1 of desk ("),

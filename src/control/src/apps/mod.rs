@@ -118,6 +118,23 @@ pub async fn deploy(
     Ok(made)
 }
 
+/// Deletes a deployment that no release has.
+///
+/// # Errors
+/// [`ErrorCode::AppNotFound`], [`ErrorCode::DeploymentReleased`].
+pub async fn delete_deployment(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    app: Uuid,
+    deployment: Uuid,
+) -> Decision<()> {
+    let app = changes.lock_app(app).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
+    if !changes.delete_unreleased(app.id, deployment).await? {
+        return Err(Refusal::new(ErrorCode::DeploymentReleased));
+    }
+    Ok(changes.audit(&entry(by, AuditAction::AppDeploymentDeleted, &app, deployment.to_string())).await?)
+}
+
 /// Creates or replaces a binding; the flag says whether the name is new. Returns `None` if the app has as many bindings as it can.
 ///
 /// # Errors

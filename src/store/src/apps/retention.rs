@@ -7,7 +7,7 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 use uuid::Uuid;
 
 use crate::system::retention::is_full;
-use crate::{Store, StoreError};
+use crate::{Changes, Store, StoreError};
 
 /// How long the alias of a deleted app stays taken.
 pub const ALIAS_HELD: TimeDelta = TimeDelta::days(30);
@@ -46,6 +46,23 @@ const OLD_DEPLOYMENTS: &str = "
 struct Found {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
+}
+
+impl Changes {
+    /// Deletes a deployment of an app that is locked, unless a release has it; returns whether it did.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn delete_unreleased(&mut self, app: Uuid, deployment: Uuid) -> Result<bool, StoreError> {
+        let sql = format!(
+            "WITH gone AS MATERIALIZED (SELECT d.id FROM app_deployments d WHERE d.id = $1 AND d.app_id = $2
+                 AND NOT EXISTS (SELECT FROM app_releases r WHERE r.app_id = $2 AND r.deployment_id = d.id) FOR UPDATE),
+                 {FORGET_FILES}
+             DELETE FROM app_deployments t USING gone WHERE t.id = gone.id"
+        );
+        let deleted = diesel::sql_query(sql).bind::<SqlUuid, _>(deployment).bind::<SqlUuid, _>(app);
+        Ok(deleted.execute(&mut *self.connection).await? > 0)
+    }
 }
 
 impl Store {

@@ -838,6 +838,10 @@ error_codes! {
         "Deployment not found.",
         "The app has no deployment with this id.",
         "List them with `callboard app deployments` or `GET /api/apps/{app}/deployments`.";
+    DeploymentReleased, "deployment_released", 409, false,
+        "The deployment was published.",
+        "A release has the deployment that the request would delete.",
+        "Publish another deployment; its files are deleted when recent releases no longer serve them.";
     BindingNotFound, "binding_not_found", 404, false,
         "Binding not found.",
         "The app has no binding of this name. Those of a manifest belong to its deployment.",

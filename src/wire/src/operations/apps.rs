@@ -126,6 +126,16 @@ operations! {
         .answers(&[Answer::of(200, json!(DeploymentRecord, examples::DEPLOYMENT))])
         .errors(&[ErrorCode::AppNotFound, ErrorCode::DeploymentNotFound]);
 
+    DELETE_DEPLOYMENT = delete(
+        "/api/apps/{app}/deployments/{deployment}",
+        "delete_deployment",
+        "Deletes a deployment that was never published.",
+    )
+    .needs(Scope::AppsWrite)
+    .repeatable()
+    .answers(&[Answer::empty(204)])
+    .errors(&[ErrorCode::AppNotFound, ErrorCode::DeploymentNotFound, ErrorCode::DeploymentReleased]);
+
     LIST_BINDINGS = get("/api/apps/{app}/bindings", "list_app_bindings", "Lists the bindings of an app, newest first.")
         .needs(Scope::AppsRead)
         .query(&[LIMIT, CURSOR])

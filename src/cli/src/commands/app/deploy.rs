@@ -52,6 +52,9 @@ impl Deploy {
             Unopened::Io(error) => unreadable(error),
             Unopened::Refused(findings) => Complaint::of_bundle(findings).into(),
         })?;
+        if self.acknowledge && !self.yes {
+            releases::check_terminal()?;
+        }
         let size = file.metadata().map_err(unreadable)?.len();
         let archive = Archive { size, chunks: Chunks { file, size, sent: 0, underway: Underway::new() } };
         let deployed = session.client.deploy(&self.named.app, &new_key()?, archive).await;
@@ -69,10 +72,27 @@ impl Deploy {
         if session.output == Output::Human {
             show(&deployed)?;
         }
+        let published = self.published(session, id).await;
+        if let Err(Failure::Told(_)) = &published {
+            self.take_back(session, id).await;
+        }
+        published
+    }
+
+    async fn published(&self, session: &Session, id: &str) -> Result<(), Failure> {
         if self.acknowledge {
             releases::acknowledge(session, (&self.named.app, id), self.yes).await?;
         }
         releases::publish(session, (&self.named.app, id)).await
+    }
+
+    /// Deletes the deployment whose publication was refused. One that was published after all stays.
+    async fn take_back(&self, session: &Session, id: &str) {
+        match session.client.delete_deployment(&self.named.app, id).await {
+            Ok(()) => complain("The deployment was not published, and is deleted again."),
+            Err(error) if error.code() == Some("deployment_released") => {}
+            Err(error) => complain(format_args!("Deployment {id} was not published, and stays: {error}")),
+        }
     }
 }
 

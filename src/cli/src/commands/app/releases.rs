@@ -201,13 +201,19 @@ async fn show(session: &Session, app: &str, release: &ReleaseRecord) -> Result<(
     say(format_args!("It opens at {}", app.url))
 }
 
+/// Checks that a person can answer.
+pub(super) fn check_terminal() -> Result<(), Failure> {
+    if io::stdin().is_terminal() {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "not acknowledged: standard input is not a terminal, which could answer; add --yes to acknowledge these permissions",
+    ))
+}
+
 /// The person at the terminal says yes.
 fn confirm() -> Result<(), Failure> {
-    if !io::stdin().is_terminal() {
-        return Err(Failure::usage(
-            "not acknowledged: standard input is not a terminal, which could answer; add --yes to acknowledge these permissions",
-        ));
-    }
+    check_terminal()?;
     let mut output = io::stderr().lock();
     let _ = write!(output, "Acknowledge these permissions? [y/N] ").and_then(|()| output.flush());
     drop(output);

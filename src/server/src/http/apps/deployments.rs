@@ -11,6 +11,7 @@ use wire::{DeploymentNote, DeploymentRecord, DeploymentReport, DeploymentSummary
 use super::applied::{Applied, Checked};
 use super::records;
 use super::upload::{Checked as Bundle, Upload, check};
+use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{AppsRead, AppsWrite, Asked, Caller};
 use crate::http::idempotency::Reply;
@@ -52,6 +53,24 @@ pub(super) async fn show(
         Err(_) => None,
     };
     Ok(Json(records::deployment(&found, files, permissions)?))
+}
+
+/// 204.
+pub(super) async fn delete(
+    change: Change<AppsWrite>,
+    path: Path<(String, String)>,
+) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let (name, id) = path.into_inner();
+    let app = super::find(caller, &name).await?;
+    let deployment = find(caller, &app, &id).await?.listed.id;
+    change.wants_no_more()?;
+    change
+        .make(async |changes| {
+            apps::delete_deployment(changes, caller.requester(), app.id, deployment).await?;
+            Ok(Reply::nothing())
+        })
+        .await
 }
 
 /// The deployment of an app with this id.

@@ -43,6 +43,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::LIST_DEPLOYMENTS, deployments::list)
         .on(&operations::DEPLOY, deployments::create)
         .on(&operations::READ_DEPLOYMENT, deployments::show)
+        .on(&operations::DELETE_DEPLOYMENT, deployments::delete)
         .on(&operations::LIST_BINDINGS, drafts::list_bindings)
         .on(&operations::SET_BINDING, drafts::set_binding)
         .on(&operations::DELETE_BINDING, drafts::delete_binding)
