@@ -70,7 +70,8 @@ impl Guard {
         let allowed = self.allow.contains(&plain(host, port));
         for address in &found {
             if let Some(what) = not_public(*address).filter(|_| !allowed) {
-                return Err(refused(&place, *address, what));
+                let hint = format!("{what}; the operator may allow {host}:{port} with SERVICE_EGRESS_ALLOW");
+                return Err(refused(&place, *address, &hint));
             }
             if self.is_own(&place, *address).await {
                 return Err(refused(&place, *address, "this service's own"));

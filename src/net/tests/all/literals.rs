@@ -118,7 +118,11 @@ async fn names_of_this_machine_are_judged_by_what_they_resolve_to() {
     {
         let error = no(&client, url).await;
         assert_eq!(error.kind, NetErrorKind::Refused, "{url}");
-        assert!(error.message.ends_with("may not be called: this machine"), "{error}");
+        assert!(
+            error.message.contains("may not be called: this machine; the operator may allow "),
+            "{error}"
+        );
+        assert!(error.message.ends_with(" with SERVICE_EGRESS_ALLOW"), "{error}");
     }
 }
 
