@@ -29,7 +29,7 @@ static ALLOCATOR: sandbox::Limiter<mimalloc::MiMalloc> = sandbox::Limiter::new(m
     version,
     about = "Stores and runs LLM workflows and publishes them as chats.",
     after_help = "`callboard demo` runs a complete example; `callboard config show` describes every variable.\n\
-                  Exit status: 0 success, 1 failure, 2 wrong usage, 3 rejected by the service, 4 service not reachable.",
+                  Exit status: 0 success, 1 failure, 2 wrong usage, 3 authentication or permission refused, 4 service not reachable.",
     propagate_version = true
 )]
 struct Arguments {

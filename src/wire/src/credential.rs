@@ -103,7 +103,7 @@ pub struct VaultRotation {
     pub remaining: u64,
 }
 
-/// Whether a workflow's newest version has what it needs.
+/// Whether a workflow's latest version has what it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Readiness {

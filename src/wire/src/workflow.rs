@@ -83,7 +83,7 @@ pub struct WorkflowRecord {
     pub share_url: Option<String>,
     /// Whether it was archived.
     pub is_archived: bool,
-    /// The newest version's number.
+    /// The highest version number.
     pub latest_version: Option<i32>,
     /// The number of the version that chats, triggers and sub-workflows run.
     pub live_version: Option<i32>,
@@ -104,7 +104,7 @@ pub struct ShownWorkflow {
     /// The record.
     #[serde(flatten)]
     pub workflow: WorkflowRecord,
-    /// Of its newest version; absent where that names no credential.
+    /// Readiness of the latest version; absent where that names no credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness: Option<Readiness>,
 }

@@ -28,7 +28,7 @@ use crate::terminal::Paint;
 pub(crate) enum WorkflowCommand {
     /// Create a workflow without a version.
     Create(create::Create),
-    /// Save a graph as the workflow's newest version.
+    /// Save a graph as the workflow's latest version.
     Upload(upload::Upload),
     /// Publish the workflow's chat and print its address.
     Publish(publish::Publish),
