@@ -4,6 +4,8 @@
 //! of an app's answers, which are right on the central host too. Strict transport security is absent: it would bind every
 //! host below the central one.
 
+use std::time::Duration;
+
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::ConnectionType;
@@ -14,6 +16,9 @@ use tracing::Instrument;
 
 use super::interim::Expectation;
 use super::{alias, guard, origin, refused, request_id};
+
+/// How long a request waits for the answer to a statement before it is answered with 503.
+pub(super) const STATEMENT_LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) async fn middleware(
     mut request: ServiceRequest,
@@ -30,7 +35,8 @@ pub(super) async fn middleware(
         Ok(()) => {
             let expectation = Expectation::of(&mut request);
             let answering = next.call(request).instrument(span.clone());
-            let answered = request_id::with(id, answering).await;
+            let answered =
+                request_id::with(id, store::with_statement_limit(STATEMENT_LIMIT, answering)).await;
             expectation.end();
             answered?.map_into_left_body()
         }

@@ -11,6 +11,7 @@ use super::columns::Columns;
 use super::statement::Commit;
 use crate::database::committed::committed;
 use crate::database::connect::Session;
+use crate::database::deadline::STATEMENT_LIMIT;
 use crate::system::partitions::day_of;
 use crate::{Lease, Store, StoreError};
 
@@ -83,7 +84,14 @@ impl LaneConnection {
 
     async fn try_commit(&mut self, lease: Lease, columns: Columns<'_>, again: bool) -> QueryResult<i64> {
         let commit = Commit { writer_id: lease.writer_id, epoch: lease.epoch, columns, again };
-        commit.get_results::<i64>(&mut self.connection).await.and_then(committed)
+        let committing = commit.get_results::<i64>(&mut self.connection);
+        match kernel::timeout(&kernel::SystemClock::new(), STATEMENT_LIMIT, committing).await {
+            Some(rows) => rows.and_then(committed),
+            None => Err(DieselError::DatabaseError(
+                DatabaseErrorKind::ClosedConnection,
+                Box::new("no answer before the statement's deadline".to_owned()),
+            )),
+        }
     }
 }
 

@@ -5,12 +5,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
+use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
 use tokio::runtime::Handle;
 use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::StoreError;
+use crate::database::deadline::Deadline;
 use crate::database::unreachable;
 
 /// How long reaching a host may take.
@@ -103,21 +104,26 @@ impl Connector {
         self.verify == Verify::Full
     }
 
-    /// Opens a connection. The runtime given to [`Connector::new`] drives it, whichever task awaits this.
+    /// Opens a connection whose statements have no limit on this side.
     pub(crate) async fn open(&self, session: Session<'_>) -> Result<AsyncPgConnection, StoreError> {
+        let (connection, deadline) = self.open_with_deadline(session).await?;
+        deadline.disable();
+        Ok(connection)
+    }
+
+    /// Opens a connection whose statements have a [`Deadline`]. The runtime given to [`Connector::new`] drives it, whichever
+    /// task awaits this.
+    pub(crate) async fn open_with_deadline(
+        &self,
+        session: Session<'_>,
+    ) -> Result<(AsyncPgConnection, Deadline), StoreError> {
         let (config, tls) = (self.config.clone(), self.tls.clone());
         let settings = settings(session);
         let limit = self.limit();
         let opening = self.runtime.spawn(async move {
-            let clock = kernel::SystemClock::new();
-            let (client, connection) = match kernel::timeout(&clock, limit, config.connect(tls)).await {
-                Some(connected) => connected.map_err(|error| unreachable::explain(&config, &error))?,
-                None => return Err(unreachable::silent(&config, limit.as_secs())),
-            };
-            let mut connection =
-                AsyncPgConnection::try_from_client_and_connection(client, connection).await?;
-            connection.batch_execute(&settings).await?;
-            Ok(connection)
+            let opened = open(&config, tls, &settings);
+            let opened = kernel::timeout(&kernel::SystemClock::new(), limit, opened).await;
+            opened.unwrap_or_else(|| Err(unreachable::silent(&config, limit.as_secs())))
         });
         opening.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
     }
@@ -128,6 +134,21 @@ impl Connector {
         let each = self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
         each.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX)).saturating_add(ANSWER_TIMEOUT)
     }
+}
+
+async fn open(
+    config: &tokio_postgres::Config,
+    tls: MakeRustlsConnect,
+    settings: &str,
+) -> Result<(AsyncPgConnection, Deadline), StoreError> {
+    let (client, connection) =
+        config.connect(tls).await.map_err(|error| unreachable::explain(config, &error))?;
+    let (deadline, watch) = Deadline::drive(connection);
+    let mut connection = AsyncPgConnection::try_from(client).await?;
+    connection.set_instrumentation(watch);
+    connection.batch_execute(settings).await?;
+    deadline.clear();
+    Ok((connection, deadline))
 }
 
 /// Ends connections to a host that has vanished without closing them, as one behind a firewall that forgets: the kernel's own limits are

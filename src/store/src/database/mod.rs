@@ -3,6 +3,7 @@
 pub(crate) mod changes;
 pub(crate) mod committed;
 pub(crate) mod connect;
+pub(crate) mod deadline;
 mod foreign;
 pub(crate) mod foreign_rows;
 pub(crate) mod idempotency;
@@ -13,6 +14,7 @@ mod runtime;
 pub(crate) mod unreachable;
 
 pub use changes::*;
+pub use deadline::with_statement_limit;
 pub use foreign::*;
 pub use idempotency::*;
 pub use pool::*;

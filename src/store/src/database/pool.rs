@@ -6,18 +6,15 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use deadpool::Runtime;
-use deadpool::managed::{PoolError, Timeouts};
+use deadpool::managed::{Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult, Timeouts};
 use diesel::QueryableByName;
 use diesel::sql_types::Bool;
-use diesel_async::pooled_connection::deadpool::{Object, Pool};
-use diesel_async::pooled_connection::{
-    AsyncDieselConnectionManager, ManagerConfig, PoolableConnection, RecyclingMethod,
-};
+use diesel_async::pooled_connection::PoolableConnection;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
-use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random};
 
 use crate::database::connect::{Connector, Session};
+use crate::database::deadline::Deadline;
 use crate::{DatabaseRuntime, StoreError};
 
 /// How long a query waits for a connection before the caller is told that the database is busy.
@@ -44,7 +41,7 @@ pub struct Store {
 }
 
 struct Inner {
-    pool: Pool<AsyncPgConnection>,
+    pool: Pool<Sessions>,
     connector: Connector,
     role: Option<&'static str>,
     clock: Arc<dyn Clock>,
@@ -77,12 +74,13 @@ impl Store {
     pub(crate) async fn connection(&self) -> Result<Pooled, StoreError> {
         self.inner.pool.get().await.map(|connection| Pooled(Some(connection))).map_err(|error| match error {
             PoolError::Timeout(_) => StoreError::Unavailable("no free connection in time".to_owned()),
+            PoolError::Backend(error) => error,
             other => StoreError::Unavailable(other.to_string()),
         })
     }
 
-    /// Whether the database answers and takes writes. Where it does not take them, the idle connections of the pool are
-    /// closed: they lead to a server that is a standby by now, and new ones to the primary.
+    /// Whether the database answers and accepts writes. If it accepts none, the server is a standby by now, and new connections
+    /// lead to the primary.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when it does not.
@@ -95,10 +93,15 @@ impl Store {
         let asked = "SELECT current_setting('transaction_read_only') = 'on' AS read_only";
         let found: Found = diesel::sql_query(asked).get_result(&mut *self.connection().await?).await?;
         if found.read_only {
-            self.inner.pool.retain(|_, _| false);
+            self.close_idle_connections();
             return Err(StoreError::Unavailable("the database is read-only".to_owned()));
         }
         Ok(())
+    }
+
+    /// Closes the idle connections of the pool: each may lead to a server that does not answer any more.
+    pub fn close_idle_connections(&self) {
+        self.inner.pool.retain(|_, _| false);
     }
 
     /// The thread that drives the connections.
@@ -130,32 +133,38 @@ impl Store {
 
 /// A connection of the pool.
 ///
-/// A connection left in the middle of a transaction (its user was cancelled) is closed instead of returned to the pool,
-/// where it would hold its locks until the next caller receives it.
-pub(crate) struct Pooled(Option<Object<AsyncPgConnection>>);
+/// A connection left in the middle of a transaction or a statement (its user was cancelled) is closed instead of returned to the
+/// pool, where it would hold its locks until the next caller receives it, and that caller would wait for the statement.
+pub(crate) struct Pooled(Option<Object<Sessions>>);
 
 impl Deref for Pooled {
     type Target = AsyncPgConnection;
 
     fn deref(&self) -> &AsyncPgConnection {
-        let Some(connection) = &self.0 else { unreachable!("only Drop takes it") };
-        connection
+        let Some(object) = &self.0 else { unreachable!("only Drop takes it") };
+        &object.connection
     }
 }
 
 impl DerefMut for Pooled {
     fn deref_mut(&mut self) -> &mut AsyncPgConnection {
-        let Some(connection) = &mut self.0 else { unreachable!("only Drop takes it") };
-        connection
+        let Some(object) = &mut self.0 else { unreachable!("only Drop takes it") };
+        &mut object.connection
     }
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        if let Some(mut connection) = self.0.take()
-            && connection.is_broken()
+        let Some(mut object) = self.0.take() else { return };
+        let is_executing = object.deadline.clear();
+        if object.deadline.has_passed()
+            && let Some(pool) = Object::pool(&object)
         {
-            drop(Object::take(connection));
+            // The other connections lead to the same silent server, and each would take one more deadline to notice.
+            pool.retain(|_, _| false);
+        }
+        if is_executing || object.connection.is_broken() {
+            drop(Object::take(object));
         }
     }
 }
@@ -164,26 +173,110 @@ fn pool(
     connector: &Connector,
     role: Option<&'static str>,
     connections: usize,
-) -> Result<Pool<AsyncPgConnection>, StoreError> {
-    let connector = connector.clone();
-    let mut config = ManagerConfig::default();
-    // A broken connection is noticed by its driver; asking before each use would double every read.
-    config.recycling_method = RecyclingMethod::Fast;
-    config.custom_setup = Box::new(move |_| {
-        let connector = connector.clone();
-        async move {
-            connector
-                .open(Session::Service(role))
-                .await
-                .map_err(|error| diesel::ConnectionError::BadConnection(error.to_string()))
-        }
-        .boxed()
-    });
+) -> Result<Pool<Sessions>, StoreError> {
     let limit = Some(ACQUIRE_TIMEOUT);
-    Pool::builder(AsyncDieselConnectionManager::new_with_config(String::new(), config))
+    Pool::builder(Sessions { connector: connector.clone(), role })
         .max_size(connections.max(1))
         .runtime(Runtime::Tokio1)
         .timeouts(Timeouts { wait: limit, create: limit, recycle: limit })
         .build()
         .map_err(|error| StoreError::Unavailable(error.to_string()))
+}
+
+/// Opens the connections of the pool.
+pub(crate) struct Sessions {
+    connector: Connector,
+    role: Option<&'static str>,
+}
+
+/// A pooled connection with the deadline of its statement.
+pub(crate) struct LimitedConnection {
+    connection: AsyncPgConnection,
+    deadline: Deadline,
+}
+
+impl Manager for Sessions {
+    type Type = LimitedConnection;
+    type Error = StoreError;
+
+    async fn create(&self) -> Result<LimitedConnection, StoreError> {
+        let opened = self.connector.open_with_deadline(Session::Service(self.role)).await;
+        opened.map(|(connection, deadline)| LimitedConnection { connection, deadline })
+    }
+
+    /// A broken connection is noticed by its driver; asking before each use would double every read.
+    async fn recycle(&self, object: &mut LimitedConnection, _: &Metrics) -> RecycleResult<StoreError> {
+        if object.connection.is_broken() {
+            return Err(RecycleError::message("the connection is broken"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use diesel::sql_types::Integer;
+    use kernel::SystemClock;
+
+    use super::*;
+    use crate::testing::TestDatabase;
+    use crate::with_statement_limit;
+
+    #[derive(QueryableByName)]
+    struct Backend {
+        #[diesel(sql_type = Integer)]
+        pid: i32,
+    }
+
+    async fn backend(store: &Store) -> i32 {
+        let asked = diesel::sql_query("SELECT pg_backend_pid() AS pid");
+        asked.get_result::<Backend>(&mut *store.connection().await.unwrap()).await.unwrap().pid
+    }
+
+    async fn sleep(store: &Store) -> Result<usize, StoreError> {
+        let asleep = diesel::sql_query("SELECT pg_sleep(60)");
+        Ok(asleep.execute(&mut *store.connection().await?).await?)
+    }
+
+    /// All connections but one, so that everything else uses that one.
+    async fn all_but_one(store: &Store) -> Vec<Pooled> {
+        let mut taken = Vec::new();
+        while taken.len() + 1 < store.inner.pool.status().max_size {
+            taken.push(store.connection().await.unwrap());
+        }
+        taken
+    }
+
+    #[tokio::test]
+    async fn a_statement_fails_at_its_deadline_and_its_connection_is_replaced() {
+        let database = TestDatabase::create().await;
+        let store = database.store().await;
+        let _taken = all_but_one(&store).await;
+        let before = backend(&store).await;
+        let failed = with_statement_limit(Duration::from_millis(100), sleep(&store)).await;
+        assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
+        assert_ne!(backend(&store).await, before);
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_has_no_deadline() {
+        let database = TestDatabase::create().await;
+        let store = database.store().await;
+        let _taken = all_but_one(&store).await;
+        let limit = Duration::from_millis(100);
+        let before = with_statement_limit(limit, backend(&store)).await;
+        SystemClock::new().sleep(3 * limit).await;
+        assert_eq!(backend(&store).await, before);
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_not_shared_with_a_cancelled_statement() {
+        let database = TestDatabase::create().await;
+        let store = database.store().await;
+        let _taken = all_but_one(&store).await;
+        let clock = SystemClock::new();
+        assert!(kernel::timeout(&clock, Duration::from_millis(200), sleep(&store)).await.is_none());
+        // The cancelled statement takes longer than that.
+        assert!(kernel::timeout(&clock, Duration::from_secs(20), store.ping()).await.is_some());
+    }
 }

@@ -13,6 +13,7 @@ use tracing::Instrument;
 use wire::ErrorCode;
 use wire::operations::socket as operations;
 
+use super::edge::STATEMENT_LIMIT;
 use super::error::{ApiError, ApiResult};
 use super::guard::SocketCaller;
 use super::query::Params;
@@ -48,6 +49,7 @@ async fn connect(request: HttpRequest, name: Path<String>, payload: Payload) -> 
     let (mut response, socket) = crate::ws::open(&request, payload, limit, app.clock()).map_err(not_one)?;
     handshake::choose_protocol(&request, &mut response);
     let conversation = Conversation::new(caller, workflow, socket);
-    actix_rt::spawn(request_id::kept(conversation.run()).in_current_span());
+    let conversing = store::with_statement_limit(STATEMENT_LIMIT, conversation.run());
+    actix_rt::spawn(request_id::kept(conversing).in_current_span());
     Ok(response)
 }

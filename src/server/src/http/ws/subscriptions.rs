@@ -10,6 +10,7 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::messages;
+use crate::http::edge::STATEMENT_LIMIT;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::thread_ids::ThreadIds;
 use crate::ws::Say;
@@ -90,6 +91,7 @@ impl Subscriptions {
         request_id: Option<String>,
     ) {
         self.controls += 1;
+        let work = store::with_statement_limit(STATEMENT_LIMIT, work);
         self.tasks.spawn_local(async move {
             Done { run: Some(run), read: false, error: work.await.err(), request_id }
         });
