@@ -64,6 +64,9 @@ const RECOVERING: usize = 2;
 /// Traces whose inputs are filled again at the same time: it takes a core.
 const REFILLING: usize = 2;
 
+/// How long the release of the lease may take at a stop: it expires by itself.
+const LEASE_RELEASE: Duration = Duration::from_secs(1);
+
 /// Settings of the actors.
 pub struct Settings {
     /// The database.
@@ -339,8 +342,10 @@ impl System {
         if kernel::timeout(&*self.ports.clock, limit, self.ports.db.close()).await.is_none() {
             tracing::error!("not every write was committed in time");
         }
-        if let Err(error) = self.store.release_lease(self.lease).await {
-            tracing::warn!(%error, "the lease was not given back");
+        match kernel::timeout(&*self.ports.clock, LEASE_RELEASE, self.store.release_lease(self.lease)).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::warn!(%error, "failed to release the lease"),
+            None => tracing::warn!("failed to release the lease in time"),
         }
     }
 

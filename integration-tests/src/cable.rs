@@ -1,4 +1,4 @@
-//! A network cable between a client and the service, to be cut.
+//! A network cable between a client and the service, or between the service and its database, to be cut or stalled.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
-/// Hands every connection on to the service, until it is cut.
+/// Forwards every connection, until it is cut or stalled.
 pub struct Cable {
     address: SocketAddr,
     state: Arc<State>,
@@ -17,6 +17,23 @@ pub struct Cable {
 struct State {
     whole: AtomicBool,
     cut: Notify,
+    stalled: watch::Sender<bool>,
+}
+
+impl State {
+    /// Forwards a connection in both directions, except while the cable is stalled.
+    async fn forward(&self, near: &mut TcpStream, far: &mut TcpStream) {
+        let mut stalled = self.stalled.subscribe();
+        let mut copying = std::pin::pin!(copy_bidirectional(near, far));
+        loop {
+            let is_stalled = *stalled.borrow_and_update();
+            tokio::select! {
+                _ = &mut copying, if !is_stalled => return,
+                _ = stalled.changed() => {}
+                () = self.cut.notified() => return,
+            }
+        }
+    }
 }
 
 impl Cable {
@@ -27,7 +44,11 @@ impl Cable {
     pub async fn to(service: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("its address");
-        let state = Arc::new(State { whole: AtomicBool::new(true), cut: Notify::new() });
+        let state = Arc::new(State {
+            whole: AtomicBool::new(true),
+            cut: Notify::new(),
+            stalled: watch::Sender::new(false),
+        });
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((mut near, _)) = listener.accept().await {
@@ -38,10 +59,7 @@ impl Cable {
                 }
                 tokio::spawn(async move {
                     let Ok(mut far) = TcpStream::connect(service).await else { return };
-                    tokio::select! {
-                        _ = copy_bidirectional(&mut near, &mut far) => {}
-                        () = state.cut.notified() => {}
-                    }
+                    state.forward(&mut near, &mut far).await;
                 });
             }
         });
@@ -52,6 +70,22 @@ impl Cable {
     #[must_use]
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Its near end.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Forwards nothing any more: connections stay open, and new ones are accepted.
+    pub fn stall(&self) {
+        self.state.stalled.send_replace(true);
+    }
+
+    /// Forwards again, what has waited included.
+    pub fn resume(&self) {
+        self.state.stalled.send_replace(false);
     }
 
     /// Cuts it: open connections break, new ones do not come about.

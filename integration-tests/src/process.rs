@@ -54,6 +54,7 @@ impl Process {
                 while let Some(Command::Load(answer)) = receiver.recv().await {
                     let _ = answer.send(running.load());
                 }
+                running.announce_stop().await;
                 running.stop().await;
             });
             let _ = stopped_at.send(());

@@ -1,5 +1,7 @@
 //! What stands in a service's database, looked at and changed past the service.
 
+use std::net::SocketAddr;
+
 use store::testing::Held;
 
 use crate::{TestService, until};
@@ -16,6 +18,12 @@ impl TestService {
     /// When the database refuses.
     pub async fn execute(&self, sql: &str) {
         self.database.execute(sql).await.expect("SQL");
+    }
+
+    /// The address of the database over the network, and its DSN for another address: a cable's.
+    pub async fn database_over_network(&self) -> (SocketAddr, impl Fn(SocketAddr) -> String + use<>) {
+        let (dsn, address) = self.database.over_network().await;
+        (address, move |other: SocketAddr| dsn.replace(&address.to_string(), &other.to_string()))
     }
 
     /// Runs SQL as the database's owner in a transaction that stays open: what it locks is held until it is released.

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use url::Host;
@@ -32,6 +33,8 @@ pub struct Http {
     pub tls: Option<Tls>,
     /// `SERVICE_WS_MAX_MESSAGE_BYTES`.
     pub ws_max_message_bytes: usize,
+    /// `SERVICE_DRAIN_NOTICE`: the time between a stop signal and the end of the listener.
+    pub drain_notice: Duration,
 }
 
 /// The files of the listener's certificate.
@@ -64,6 +67,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Http, Refused> {
     let trusted_proxies = reader.optional("SERVICE_TRUSTED_PROXIES", address::networks);
     let tls = read_tls(reader);
     let ws_max_message_bytes = reader.value("SERVICE_WS_MAX_MESSAGE_BYTES", parse::number(1024..=67_108_864));
+    let drain_notice = reader.value("SERVICE_DRAIN_NOTICE", parse::seconds(0..=60));
     Ok(Http {
         host: host?,
         port: port?,
@@ -74,6 +78,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Http, Refused> {
         trusted_proxies: trusted_proxies?.unwrap_or_default(),
         tls: tls?,
         ws_max_message_bytes: ws_max_message_bytes?,
+        drain_notice: drain_notice?,
     })
 }
 

@@ -1,9 +1,8 @@
-//! Brings the parts up in order, and takes them down in order.
+//! Brings the parts up in order.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actors::delivery::mail::DeliveryError;
@@ -28,14 +27,10 @@ use crate::cdn::WidgetScript;
 use crate::http::{App, AppParts, BundleUploads, Gate, GateParts};
 use crate::keys::KeysError;
 use crate::listener::{ListenError, listen};
+use crate::running::{Running, STREAMS_END};
 use crate::tls::{PairError, Tls};
 use crate::tokens::{Tokens, TokensError};
 use crate::{exposure, http1, keys, sign_in};
-
-/// How long running turns may take to end at a shutdown.
-const DRAIN: Duration = Duration::from_secs(16);
-/// How long everything after that may take, each.
-const STOP: Duration = Duration::from_secs(3);
 
 /// What a caller may bring along.
 pub struct Parts {
@@ -116,31 +111,6 @@ impl From<KeyringError> for StartError {
     fn from(error: KeyringError) -> Self {
         Self::Keys(error.to_string())
     }
-}
-
-/// What is under way in a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Load {
-    /// Chat threads with a turn.
-    pub threads: usize,
-    /// Streams that are written or read.
-    pub streams: usize,
-}
-
-/// A service that is up.
-pub struct Running {
-    address: SocketAddr,
-    /// Loads a certificate that has changed.
-    watching: Option<JoinHandle<()>>,
-    system: Arc<System>,
-    app: App,
-    server: ServerHandle,
-    serving: JoinHandle<std::io::Result<()>>,
-    children: tokio::runtime::Runtime,
-    clock: Arc<dyn Clock>,
-    embedded: Option<Embedded>,
-    // Last: the folder is let go when nothing uses it any more.
-    _data_dir: DataDir,
 }
 
 /// Starts everything. Must be called inside an actix system; the service is ready when this returns.
@@ -267,6 +237,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         children,
         clock,
         embedded,
+        notice: config.http.drain_notice,
         _data_dir: data_dir,
     })
 }
@@ -374,66 +345,9 @@ fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
 ) -> Result<(ServerHandle, JoinHandle<std::io::Result<()>>), StartError> {
-    let shutdown_timeout = (DRAIN + STOP).as_secs();
+    let shutdown_timeout = STREAMS_END.as_secs();
     let options = http1::Options { workers: config.http.workers, shutdown_timeout, tls };
     let server = http1::serve(app, listener, &options)?;
     let handle = server.handle();
     Ok((handle, tokio::task::spawn_local(server)))
-}
-
-impl Running {
-    /// Where the service listens.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Scheme and address under which the service is asked on this machine.
-    #[must_use]
-    pub fn origin(&self) -> String {
-        let scheme = if self.app.speaks_tls() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
-    }
-
-    /// What is under way at this moment.
-    #[must_use]
-    pub fn load(&self) -> Load {
-        Load { threads: self.system.threads().len(), streams: self.system.topics().len() }
-    }
-
-    /// Waits until the service cannot go on, and says why.
-    pub async fn failed(&self) -> String {
-        self.system.health().failed().await
-    }
-
-    /// Not ready, no new connections, turns end or are handed over, streams are told to reconnect, everything is
-    /// committed, the database stops.
-    pub async fn stop(self) {
-        self.app.begin_shutdown();
-        let stopping = self.server.stop(true);
-        let draining = async {
-            self.system.drain(DRAIN).await;
-            self.app.close_streams();
-        };
-        tokio::join!(stopping, draining);
-        let _ = kernel::timeout(&*self.clock, STOP, self.serving).await;
-        self.system.stop(STOP).await;
-        self.children.shutdown_background();
-        if let Some(watching) = self.watching {
-            watching.abort();
-        }
-        if let Some(embedded) = self.embedded {
-            match tokio::task::spawn_blocking(move || embedded.stop()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "failed to stop the embedded database cleanly"),
-                Err(error) => tracing::warn!(%error, "failed to stop the embedded database cleanly"),
-            }
-        }
-    }
-
-    /// Whether the embedded database was one that an earlier life left running.
-    #[must_use]
-    pub fn database_was_taken_over(&self) -> bool {
-        self.embedded.as_ref().is_some_and(Embedded::taken_over)
-    }
 }

@@ -9,13 +9,15 @@ mod keys;
 mod listener;
 mod logging;
 mod oidc;
+mod running;
 mod sign_in;
 mod tls;
 mod tokens;
 mod ws;
 
-pub use boot::{Load, Parts, Running, StartError, bind, may_listen, sandbox, start};
+pub use boot::{Parts, StartError, bind, may_listen, sandbox, start};
 pub use listener::ListenError;
 pub use logging::init as init_logging;
+pub use running::{Load, Running};
 pub use sign_in::try_mail_server;
 pub use tls::PairError;

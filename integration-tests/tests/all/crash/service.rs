@@ -4,7 +4,7 @@ use std::fs::{OpenOptions, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -108,21 +108,31 @@ impl Service {
 
     /// SIGTERM, and an exit in time with status 0.
     pub(crate) fn stop(mut self) {
+        self.terminate();
+        let status = self.ended(STOP);
+        assert!(status.success(), "{status} after SIGTERM; see {}", self.log.display());
+    }
+
+    /// SIGTERM.
+    pub(crate) fn terminate(&self) {
+        signal("TERM", self.process.as_ref().unwrap().id());
+    }
+
+    /// The status with which it ends within `limit`.
+    pub(crate) fn ended(&mut self, limit: Duration) -> ExitStatus {
         let mut process = self.process.take().unwrap();
-        signal("TERM", process.id());
         let mut waited = Duration::ZERO;
-        let status = loop {
+        loop {
             if let Some(status) = process.try_wait().unwrap() {
-                break status;
+                return status;
             }
-            if waited > STOP {
+            if waited > limit {
                 process.kill().unwrap();
-                panic!("still there {STOP:?} after SIGTERM; see {}", self.log.display());
+                panic!("still there after {limit:?}; see {}", self.log.display());
             }
             std::thread::sleep(POLL);
             waited += POLL;
-        };
-        assert!(status.success(), "{status} after SIGTERM; see {}", self.log.display());
+        }
     }
 }
 
@@ -131,9 +141,10 @@ impl Drop for Service {
         if let Some(process) = &mut self.process {
             let _ = process.kill();
             let _ = process.wait();
-            if let Some((pid, _)) = postmaster(&self.data_dir) {
-                signal("QUIT", pid);
-            }
+        }
+        if let Some((pid, _)) = postmaster(&self.data_dir) {
+            signal("QUIT", pid);
+            signal("CONT", pid);
         }
     }
 }
@@ -142,6 +153,12 @@ impl Drop for Service {
 pub(crate) fn kill_postmaster(data_dir: &Path) {
     let (pid, _) = postmaster(data_dir).expect("the embedded database runs");
     signal("KILL", pid);
+}
+
+/// SIGSTOP for the embedded database: it ends at no signal but SIGKILL until it continues.
+pub(crate) fn suspend_postmaster(data_dir: &Path) {
+    let (pid, _) = postmaster(data_dir).expect("the embedded database runs");
+    signal("STOP", pid);
 }
 
 /// The shell has it on every machine.

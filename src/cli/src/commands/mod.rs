@@ -26,6 +26,7 @@ pub(crate) mod token;
 pub(crate) mod trainings;
 pub(crate) mod trigger;
 pub(crate) mod visitor;
+mod watchdog;
 pub(crate) mod whoami;
 pub(crate) mod workflow;
 pub(crate) mod workspace;

@@ -1,8 +1,11 @@
 //! `callboard serve`.
 
+use std::time::Duration;
+
 use server::{Parts, Running};
 
 use super::signals::Signals;
+use super::watchdog::watch_stop;
 use crate::output::{Failure, say};
 
 pub(crate) fn run() -> Result<(), Failure> {
@@ -26,12 +29,20 @@ pub(crate) fn run() -> Result<(), Failure> {
     })
 }
 
-/// Serves until SIGINT or SIGTERM, or until the service cannot go on.
+/// Serves until SIGINT or SIGTERM, or until the service cannot continue.
 pub(crate) async fn serve_until_told(running: Running, signals: &mut Signals) -> Result<(), Failure> {
     let failed = tokio::select! {
         () = signals.told() => None,
         reason = running.failed() => Some(reason),
     };
+    let notice = if failed.is_none() { running.notice() } else { Duration::ZERO };
+    if watch_stop(notice).is_err() {
+        tracing::warn!("nothing limits the duration of this stop");
+    }
+    if !notice.is_zero() {
+        tracing::info!(seconds = notice.as_secs(), "draining");
+        running.announce_stop().await;
+    }
     tracing::info!("stopping");
     running.stop().await;
     match failed {

@@ -58,6 +58,8 @@ fn hosts_and_ports() {
     assert_eq!(good(&[("SERVICE_PORT", "65535")]).http.port, 65535);
     refuses("SERVICE_PORT", &["65536", "-1", "+1", "8000.0", "http", "99999999999999999999"]);
     refuses("SERVICE_HTTP_WORKERS", &["0", "257"]);
+    refuses("SERVICE_DRAIN_NOTICE", &["-1", "61", "5s", "0.5"]);
+    assert_eq!(good(&[("SERVICE_DRAIN_NOTICE", "60")]).http.drain_notice, Duration::from_secs(60));
     refuses("SERVICE_WS_MAX_MESSAGE_BYTES", &["0", "1023", "67108865", "8MiB"]);
 }
 

@@ -111,6 +111,7 @@ fn what_counts_in_this_stage() {
         "SERVICE_DATABASE_POOL",
         "SERVICE_DATABASE_WRITERS",
         "SERVICE_DATA_DIR",
+        "SERVICE_DRAIN_NOTICE",
         "SERVICE_EGRESS_ALLOW",
         "SERVICE_GEMINI_API_KEY",
         "SERVICE_GEMINI_BASE_URL",

@@ -29,7 +29,7 @@ use super::apps::BundleUploads;
 use super::chat::{Limit, Limits, UploadPermits};
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
-use super::health::SignInNeed;
+use super::health::Readiness;
 use crate::cdn::WidgetScript;
 use crate::oidc::Provider;
 use crate::tls::Tls;
@@ -74,11 +74,11 @@ struct Inner {
     runs: Runs,
     actions: Actions,
     app_runs: AppRuns,
-    shutting_down: CancellationToken,
+    draining: CancellationToken,
     streams_closing: CancellationToken,
     diagnosis_places: Arc<Semaphore>,
     tls_answers: super::tls_ask::AnswerRate,
-    sign_in_need: SignInNeed,
+    readiness: Readiness,
     chat_limits: Limits,
     record_writes: Limit<(Uuid, IpAddr)>,
     aliases: Aliases,
@@ -105,11 +105,11 @@ impl App {
             runs,
             actions,
             app_runs,
-            shutting_down: CancellationToken::new(),
+            draining: CancellationToken::new(),
             streams_closing: CancellationToken::new(),
             diagnosis_places: super::diagnosis::places(),
             tls_answers: super::tls_ask::AnswerRate::default(),
-            sign_in_need: SignInNeed::default(),
+            readiness: Readiness::default(),
             chat_limits,
             record_writes,
             aliases,
@@ -123,9 +123,9 @@ impl App {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Readiness goes red.
-    pub(crate) fn begin_shutdown(&self) {
-        self.inner.shutting_down.cancel();
+    /// From now on `/readyz` reports the state `draining`.
+    pub(crate) fn begin_drain(&self) {
+        self.inner.draining.cancel();
     }
 
     /// Open streams end; their clients come back to another instance or the next process.
@@ -138,8 +138,8 @@ impl App {
         self.inner.parts.address
     }
 
-    pub(super) fn is_shutting_down(&self) -> bool {
-        self.inner.shutting_down.is_cancelled()
+    pub(super) fn is_draining(&self) -> bool {
+        self.inner.draining.is_cancelled()
     }
 
     pub(super) fn streams_closing(&self) -> &CancellationToken {
@@ -155,9 +155,9 @@ impl App {
         &self.inner.tls_answers
     }
 
-    /// Whether an app needs a sign-in.
-    pub(super) fn sign_in_need(&self) -> &SignInNeed {
-        &self.inner.sign_in_need
+    /// The answers of the database that `/readyz` reports.
+    pub(super) fn readiness(&self) -> &Readiness {
+        &self.inner.readiness
     }
 
     pub(super) fn chat_limits(&self) -> &Limits {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use actix_web::web::ServiceConfig;
 use actix_web::{HttpResponse, Responder};
 use auth::keyring::KeyringError;
+use kernel::{Clock, SystemClock};
 use serde_json::{Value, json};
+use store::StoreError;
 use tokio::sync::Mutex;
 use wire::operations::health as operations;
 
@@ -21,21 +23,80 @@ const OUTDATED: &str =
 const NO_BASE: &str =
     "an app needs sign-in, and SERVICE_PUBLIC_BASE_URL is not set: sign-in to apps is answered with 503";
 
-/// How long an instance knows whether an app needs a sign-in: everybody may ask, and all active releases answer.
-const KNOWN: Duration = Duration::from_secs(30);
+/// How long the need for sign-in is cached: anyone may ask, and it is computed from all active releases.
+const NEED_KEPT: Duration = Duration::from_secs(30);
 
-/// Whether an app needs a sign-in, and when that was read.
+/// How long the answers of the database are shared by all requests.
+const SHARED_FOR: Duration = Duration::from_secs(1);
+
+/// How long the database may take for all of them; a request waits for one round at most, and is answered within 2 s.
+const ROUND: Duration = Duration::from_millis(1_500);
+
+/// The reason of a database that is silent, refuses or fails.
+const SILENT: &str = "the database does not respond";
+
+/// The latest answers of the database. On the machine's clock, as the limits of its connections.
 #[derive(Default)]
-pub(super) struct SignInNeed(Mutex<Option<(Duration, bool)>>);
+pub(super) struct Readiness {
+    clock: SystemClock,
+    latest: Mutex<Option<(Duration, DatabaseParts)>>,
+    sign_in_need: Mutex<Option<(Duration, bool)>>,
+}
 
-impl SignInNeed {
-    /// Requests at the same time read it once. Another check reports a database that does not answer.
-    async fn is_there(&self, app: &App) -> bool {
-        let (mut known, now) = (self.0.lock().await, app.clock().monotonic());
+/// The parts of the report that the database answers.
+#[derive(Clone)]
+struct DatabaseParts {
+    database: Result<(), String>,
+    vault: Result<(), String>,
+    needs_sign_in: bool,
+}
+
+impl Readiness {
+    /// The answers of the last second, else those of a new round.
+    async fn read(&self, app: &App) -> DatabaseParts {
+        let mut latest = self.latest.lock().await;
+        let now = self.clock.monotonic();
+        if let Some((read_at, parts)) = &*latest
+            && now.saturating_sub(*read_at) < SHARED_FOR
+        {
+            return parts.clone();
+        }
+        let ping = kernel::timeout(&self.clock, ROUND, app.store().ping());
+        let (pong, vault, needs_sign_in) = tokio::join!(ping, self.vault(app), self.needs_sign_in(app));
+        let pong = pong.unwrap_or_else(|| Err(StoreError::Unavailable("no answer in time".to_owned())));
+        let database = pong.map_err(|error| {
+            tracing::warn!(%error, "not ready: the database");
+            app.store().close_idle_connections();
+            SILENT.to_owned()
+        });
+        let parts = DatabaseParts { database, vault, needs_sign_in };
+        *latest = Some((self.clock.monotonic(), parts.clone()));
+        parts
+    }
+
+    /// Whether every secret can be opened. Another part reports a database that does not answer.
+    async fn vault(&self, app: &App) -> Result<(), String> {
+        let needed = kernel::timeout(&self.clock, ROUND, app.store().credential_keys()).await;
+        let needed = needed.and_then(Result::ok).unwrap_or_default();
+        let has = |id: &str| app.vault().is_some_and(|ring| ring.has(id));
+        match needed.into_iter().find(|(id, _)| !has(id)) {
+            Some((id, count)) => {
+                let error = KeyringError::Missing(id);
+                Err(format!("{error}; {count} stored secrets need it"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether an app needs sign-in; while the database does not answer, whether one did.
+    async fn needs_sign_in(&self, app: &App) -> bool {
+        let (mut known, now) = (self.sign_in_need.lock().await, app.clock().monotonic());
         match *known {
-            Some((read_at, need)) if now.saturating_sub(read_at) < KNOWN => need,
+            Some((read_at, need)) if now.saturating_sub(read_at) < NEED_KEPT => need,
             _ => {
-                let need = app.store().needs_app_sign_in().await.unwrap_or_default();
+                let read = kernel::timeout(&self.clock, ROUND, app.store().needs_app_sign_in()).await;
+                let before = known.is_some_and(|(_, need)| need);
+                let need = read.and_then(Result::ok).unwrap_or(before);
                 *known = Some((now, need));
                 need
             }
@@ -58,16 +119,15 @@ async fn live() -> impl Responder {
     HttpResponse::Ok().json(json!({"status": "ok"}))
 }
 
-/// Whether requests should come here, and for each part why not.
+/// Reports whether this instance accepts requests, with a reason for each part that does not.
 async fn ready(app: Anyone) -> HttpResponse {
-    let database = app.store().ping().await.map_err(|error| {
-        tracing::warn!(%error, "not ready: the database");
-        "the database does not respond".to_owned()
-    });
+    let reader = app.clone();
+    // A round continues when its request ends, so that the next one does not wait for a second round.
+    let reading = actix_rt::spawn(async move { reader.readiness().read(&reader).await });
+    let silent = || DatabaseParts { database: Err(SILENT.to_owned()), vault: Ok(()), needs_sign_in: false };
+    let DatabaseParts { database, vault, needs_sign_in } = reading.await.unwrap_or_else(|_| silent());
     let actors = app.system().health().fatal().map_or(Ok(()), Err);
-    let lifecycle =
-        if app.is_shutting_down() { Err("the service is shutting down".to_owned()) } else { Ok(()) };
-    let vault = vault(&app).await;
+    let lifecycle = if app.is_draining() { Err("draining".to_owned()) } else { Ok(()) };
     let lanes = match app.system().writes_failing_for() {
         Some(failing) if failing > WRITES_LATE => {
             Err(format!("no writes were committed for {} s; the log has the cause", failing.as_secs()))
@@ -90,7 +150,7 @@ async fn ready(app: Anyone) -> HttpResponse {
             if tls.is_outdated() { json!({"ready": true, "note": OUTDATED}) } else { json!({"ready": true}) };
         ("tls".to_owned(), part)
     }));
-    parts.insert("login".to_owned(), login(&app).await);
+    parts.insert("login".to_owned(), login(&app, needs_sign_in));
     let status = if ready { "ready" } else { "not_ready" };
     let body = json!({"status": status, "parts": parts});
     if ready {
@@ -101,25 +161,11 @@ async fn ready(app: Anyone) -> HttpResponse {
 }
 
 /// Whether users can sign in to the apps that need it: never a reason for requests to go elsewhere.
-async fn login(app: &App) -> Value {
-    let configured = app.config().http.public_base_url.is_some();
-    if !configured && app.sign_in_need().is_there(app).await {
+fn login(app: &App, is_needed: bool) -> Value {
+    if is_needed && app.config().http.public_base_url.is_none() {
         return json!({"ready": true, "note": NO_BASE});
     }
     json!({"ready": true})
-}
-
-/// Whether every secret can be opened. Another check reports a database that does not answer.
-async fn vault(app: &App) -> Result<(), String> {
-    let needed = app.store().credential_keys().await.unwrap_or_default();
-    let has = |id: &str| app.vault().is_some_and(|ring| ring.has(id));
-    match needed.into_iter().find(|(id, _)| !has(id)) {
-        Some((id, count)) => {
-            let error = KeyringError::Missing(id);
-            Err(format!("{error}; {count} stored secrets need it"))
-        }
-        None => Ok(()),
-    }
 }
 
 fn describe(part: Result<(), String>) -> Value {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, TestService};
+use integration_tests::{AnswerExt, TestService, until};
 use serde_json::json;
 
 use super::*;
@@ -153,6 +153,7 @@ async fn without_an_address_of_the_service_no_app_signs_in_and_readiness_says_so
     publish(&t, "notes", "members").await;
     assert_eq!(login().await.1, json!({"ready": true}), "known for a while");
     t.advance(Duration::from_secs(30));
+    until("the note", async || login().await.1["note"].is_string()).await;
     let (status, part) = login().await;
     assert_eq!((status, &part["ready"]), (json!("ready"), &json!(true)));
     assert!(part["note"].as_str().unwrap().contains("SERVICE_PUBLIC_BASE_URL"), "{part}");

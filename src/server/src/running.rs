@@ -1,0 +1,119 @@
+//! A running service, and the order in which its parts stop.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use actors::System;
+use kernel::Clock;
+use store::data_dir::DataDir;
+use store::embedded::Embedded;
+use tokio::task::JoinHandle;
+
+use crate::http::App;
+
+/// How long running turns may take to end at a stop.
+const DRAIN: Duration = Duration::from_secs(16);
+/// How long each later part of a stop may take.
+const STOP: Duration = Duration::from_secs(3);
+/// How long connections may stay open at a stop.
+pub(crate) const STREAMS_END: Duration = DRAIN.saturating_add(STOP);
+
+/// The work in progress in a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Chat threads with a turn.
+    pub threads: usize,
+    /// Streams that are written or read.
+    pub streams: usize,
+}
+
+/// A running service.
+pub struct Running {
+    pub(crate) address: SocketAddr,
+    /// Loads a certificate that has changed.
+    pub(crate) watching: Option<JoinHandle<()>>,
+    pub(crate) system: Arc<System>,
+    pub(crate) app: App,
+    pub(crate) server: ServerHandle,
+    pub(crate) serving: JoinHandle<std::io::Result<()>>,
+    pub(crate) children: tokio::runtime::Runtime,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) embedded: Option<Embedded>,
+    /// SERVICE_DRAIN_NOTICE.
+    pub(crate) notice: Duration,
+    // Last: the folder is released after everything that uses it.
+    pub(crate) _data_dir: DataDir,
+}
+
+impl Running {
+    /// Where the service listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Scheme and address under which the service is asked on this machine.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        let scheme = if self.app.speaks_tls() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// The work in progress at this moment.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        Load { threads: self.system.threads().len(), streams: self.system.topics().len() }
+    }
+
+    /// Waits until the service cannot continue; returns the reason.
+    pub async fn failed(&self) -> String {
+        self.system.health().failed().await
+    }
+
+    /// SERVICE_DRAIN_NOTICE.
+    #[must_use]
+    pub fn notice(&self) -> Duration {
+        self.notice
+    }
+
+    /// Enters the state `draining` and serves on for SERVICE_DRAIN_NOTICE, unless the service fails meanwhile.
+    pub async fn announce_stop(&self) {
+        self.app.begin_drain();
+        if !self.notice.is_zero() {
+            let _ = kernel::timeout(&*self.clock, self.notice, self.failed()).await;
+        }
+    }
+
+    /// Not ready, no new connections, turns end or are handed over, streams end with a request to reconnect, everything is
+    /// committed, the database stops.
+    pub async fn stop(self) {
+        self.app.begin_drain();
+        let stopping = self.server.stop(true);
+        let draining = async {
+            self.system.drain(DRAIN).await;
+            self.app.close_streams();
+        };
+        tokio::join!(stopping, draining);
+        let _ = kernel::timeout(&*self.clock, STOP, self.serving).await;
+        self.system.stop(STOP).await;
+        self.children.shutdown_background();
+        if let Some(watching) = self.watching {
+            watching.abort();
+        }
+        if let Some(embedded) = self.embedded {
+            match tokio::task::spawn_blocking(move || embedded.stop()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "failed to stop the embedded database cleanly"),
+                Err(error) => tracing::warn!(%error, "failed to stop the embedded database cleanly"),
+            }
+        }
+    }
+
+    /// Whether the embedded database was one that an earlier life left running.
+    #[must_use]
+    pub fn database_was_taken_over(&self) -> bool {
+        self.embedded.as_ref().is_some_and(Embedded::taken_over)
+    }
+}
