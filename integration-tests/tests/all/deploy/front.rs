@@ -26,6 +26,8 @@ pub(super) enum Engine {
 pub(super) struct Front {
     pub(super) http: SocketAddr,
     pub(super) https: SocketAddr,
+    /// The address of the instance that refuses connections.
+    pub(super) refusing: SocketAddr,
     /// The authority of its certificates, PEM.
     pub(super) authority: Vec<u8>,
     process: Child,
@@ -60,7 +62,7 @@ impl Front {
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let process = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn();
         let process = process.unwrap_or_else(|error| panic!("{engine:?}: {error}"));
-        let mut front = Self { http, https, authority: Vec::new(), process, folder };
+        let mut front = Self { http, https, refusing, authority: Vec::new(), process, folder };
         let root = front.folder.path().join("data/caddy/pki/authorities/local/root.crt");
         until("the proxy to listen", async || {
             let ended = front.process.try_wait().unwrap();

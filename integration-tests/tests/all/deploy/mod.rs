@@ -1,5 +1,6 @@
 //! The files of `deploy/`: started where the engine can be had, else judged by its own checker.
 
+mod failover;
 mod files;
 mod front;
 mod image;

@@ -12,14 +12,14 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 const LARGEST_BUNDLE: usize = 104_857_600;
 
 /// The service, the proxy before it, and a client.
-struct Setting {
-    t: TestService,
-    front: Front,
+pub(super) struct Setting {
+    pub(super) t: TestService,
+    pub(super) front: Front,
     engine: Engine,
 }
 
 impl Setting {
-    async fn of(engine: Engine) -> Self {
+    pub(super) async fn of(engine: Engine) -> Self {
         let t = TestService::builder()
             .alone()
             .manual_clock()
@@ -42,7 +42,7 @@ impl Setting {
     }
 
     /// Sends a request from the address 127.0.0.`last`.
-    async fn send(
+    pub(super) async fn send(
         &self,
         last: u8,
         method: &str,
@@ -55,7 +55,7 @@ impl Setting {
         Raw::connect(tunnel.address).await.request(method, path, &all, body).await
     }
 
-    async fn get(&self, path: &str) -> RawAnswer {
+    pub(super) async fn get(&self, path: &str) -> RawAnswer {
         self.send(2, "GET", path, &[], "").await
     }
 }
