@@ -5,13 +5,14 @@
 //! same again. Only successes are kept. A refused request has changed nothing, and its key may be used again, with
 //! another body too.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::ContentType;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
+use serde_json::json;
 use store::{Changes, RequestKey, RequestState, Reserved, StoredAnswer};
 use wire::ErrorCode;
 
@@ -50,20 +51,84 @@ fn one(request: &HttpRequest, header: &str, key_of: fn(&str) -> &str) -> ApiResu
     Ok(Some(text.to_owned()))
 }
 
-/// Keys of different callers, workspaces, methods and paths never meet. The path counts as it was sent: what it names may
-/// have another name by the time of the retry.
-pub(super) fn scope<S>(caller: &Caller<S>, request: &HttpRequest) -> String {
-    let mut scope = format!("{} {}|{}", request.method(), request.path(), caller.identity());
-    if let Some(slug) = caller.named_workspace() {
-        // A header that is no text reads as what no slug and no column holds.
-        let _ = write!(scope, "|in {}", slug.replace('\0', "?"));
+/// The scopes of a request's keys, in which different callers, workspaces, methods and paths never meet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct KeyScopes {
+    /// Decides whether a key is known.
+    pub(super) first: String,
+    /// Also stores what the key stands for.
+    pub(super) also: Option<String>,
+}
+
+impl KeyScopes {
+    pub(super) fn of<S>(caller: &Caller<S>, request: &HttpRequest) -> Self {
+        let principal = caller.principal();
+        // An issuer may give one subject several tokens for several workspaces; a user's roles change.
+        let mut only = principal.workspaces().filter(|_| principal.user_id().is_none());
+        if let Some(only) = &mut only {
+            only.sort();
+        }
+        let only = only.as_ref().map(|only| only.iter().map(String::as_str).collect());
+        Self::from_parts(&ScopeParts {
+            method: request.method().as_str(),
+            path: request.path(),
+            caller: &caller.identity(),
+            named_workspace: caller.named_workspace(),
+            only_workspaces: only,
+        })
     }
-    // An issuer may give one subject several tokens for several workspaces; a user's roles change.
-    if let (Some(mut only), None) = (caller.principal().workspaces(), caller.principal().user_id()) {
-        only.sort();
-        let _ = write!(scope, "|of {}", only.join(" "));
+
+    /// Instances of the previous version know keys by a joined text only, and a key lives for 24 hours: where that text means one
+    /// request, it decides, and the array is stored in addition. The release after next drops the text.
+    fn from_parts(parts: &ScopeParts<'_>) -> Self {
+        let array = parts.array();
+        match parts.unambiguous_text() {
+            Some(text) => Self { first: text, also: Some(array) },
+            None => Self { first: array, also: None },
+        }
     }
-    scope
+}
+
+/// What tells the keys of requests apart.
+struct ScopeParts<'a> {
+    method: &'a str,
+    /// As it was sent: what it names may have another name by the time of the retry.
+    path: &'a str,
+    caller: &'a str,
+    named_workspace: Option<&'a str>,
+    only_workspaces: Option<Vec<&'a str>>,
+}
+
+impl ScopeParts<'_> {
+    fn array(&self) -> String {
+        let Self { method, path, caller, named_workspace, only_workspaces } = self;
+        json!([method, path, caller, named_workspace, only_workspaces]).to_string()
+    }
+
+    /// The joined text, if its parts cannot be cut in another way.
+    fn unambiguous_text(&self) -> Option<String> {
+        const IN: &str = "|in ";
+        const OF: &str = "|of ";
+        let named = self.named_workspace.unwrap_or_default();
+        let only = self.only_workspaces.as_deref().unwrap_or_default();
+        let has_mark = |text: &str| text.contains(IN) || text.contains(OF);
+        let is_ambiguous = self.path.contains('|')
+            || has_mark(self.caller)
+            || has_mark(named)
+            || named.contains('\0')
+            || only.iter().any(|name| name.is_empty() || name.contains(' '));
+        if is_ambiguous {
+            return None;
+        }
+        let mut text = format!("{} {}|{}", self.method, self.path, self.caller);
+        if let Some(named) = self.named_workspace {
+            text.extend([IN, named]);
+        }
+        if self.only_workspaces.is_some() {
+            text.extend([OF, &only.join(" ")]);
+        }
+        Some(text)
+    }
 }
 
 /// A request that changes something: once, where it has a key.
@@ -84,7 +149,10 @@ impl Once {
         request: &HttpRequest,
         digest: Vec<u8>,
     ) -> ApiResult<Self> {
-        let key = key(request)?.map(|key| RequestKey { scopes: vec![scope(caller, request)], key, digest });
+        let key = key(request)?.map(|key| {
+            let KeyScopes { first, also } = KeyScopes::of(caller, request);
+            RequestKey { scopes: std::iter::once(first).chain(also).collect(), key, digest }
+        });
         Ok(Self { app: caller.app().clone(), key })
     }
 
@@ -212,4 +280,58 @@ fn head(status: StatusCode) -> HttpResponseBuilder {
         response.content_type(ContentType::json());
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scopes(path: &str, caller: &str, named: Option<&str>, only: Option<&[&str]>) -> KeyScopes {
+        KeyScopes::from_parts(&ScopeParts {
+            method: "POST",
+            path,
+            caller,
+            named_workspace: named,
+            only_workspaces: only.map(<[&str]>::to_vec),
+        })
+    }
+
+    #[test]
+    fn different_parts_have_different_scopes() {
+        let all = [
+            scopes("/a", "jwt:x|in s", None, None),
+            scopes("/a", "jwt:x", Some("s"), None),
+            scopes("/a|jwt:x", "in s", None, None),
+            scopes("/a", "jwt:x|of s", None, None),
+            scopes("/a", "jwt:x", None, Some(&["s"])),
+            scopes("/a", "jwt:x", Some("s|of t"), None),
+            scopes("/a", "jwt:x", Some("s"), Some(&["t"])),
+            scopes("/a", "jwt:x", None, Some(&["s t"])),
+            scopes("/a", "jwt:x", None, Some(&["s", "t"])),
+            scopes("/a", "jwt:x", None, Some(&[])),
+            scopes("/a", "jwt:x", None, Some(&[""])),
+            scopes("/a", "jwt:x", Some("s\0"), None),
+            scopes("/a", "jwt:x", Some("s?"), None),
+        ];
+        for (index, one) in all.iter().enumerate() {
+            for other in &all[index + 1..] {
+                assert_ne!(one.first, other.first);
+                assert!(one.also.is_none() || one.also != other.also, "{one:?}");
+                assert_ne!(Some(&one.first), other.also.as_ref());
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_of_the_previous_version_decides_where_it_means_one_request() {
+        let plain = scopes("/api/workflows", "jwt:auth0|7", Some("team"), Some(&["a", "b"]));
+        assert_eq!(plain.first, "POST /api/workflows|jwt:auth0|7|in team|of a b");
+        let array = r#"["POST","/api/workflows","jwt:auth0|7","team",["a","b"]]"#;
+        assert_eq!(plain.also.as_deref(), Some(array));
+        let crafted = scopes("/a", "jwt:x|in s", None, None);
+        assert_eq!(
+            crafted,
+            KeyScopes { first: r#"["POST","/a","jwt:x|in s",null,null]"#.to_owned(), also: None }
+        );
+    }
 }

@@ -15,7 +15,7 @@ use wire::{CreateRun, ErrorCode, FieldError};
 use super::{records, requests};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsExecute};
-use crate::http::idempotency::REPLAYED;
+use crate::http::idempotency::{KeyScopes, REPLAYED};
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 use crate::http::workflows::no_version;
@@ -67,11 +67,9 @@ pub(super) fn key(
     request: &HttpRequest,
     body: &[u8],
 ) -> ApiResult<Option<IdempotencyKey>> {
-    Ok(idempotency::key(request)?.map(|key| IdempotencyKey {
-        scope: idempotency::scope(caller, request),
-        also: None,
-        key,
-        digest: digest(&SHA256, body).as_ref().to_vec(),
+    Ok(idempotency::key(request)?.map(|key| {
+        let KeyScopes { first: scope, also } = KeyScopes::of(caller, request);
+        IdempotencyKey { scope, also, key, digest: digest(&SHA256, body).as_ref().to_vec() }
     }))
 }
 

@@ -16,7 +16,7 @@ use crate::http::body::{self, BODY_LIMIT};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
 use crate::http::guard::{Caller, WorkflowsExecute};
-use crate::http::idempotency::{self, REPLAYED};
+use crate::http::idempotency::{self, KeyScopes, REPLAYED};
 use crate::http::query::Params;
 
 /// 202 and the record of the evaluation.
@@ -37,8 +37,8 @@ pub(super) async fn rescore(
     let wanted = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
     let trainings = caller.app().trainings();
     let digest = digest(&SHA256, &bytes).as_ref().to_vec();
-    let scope = idempotency::scope(&caller, &request);
-    let key = key.map(|key| IdempotencyKey { scope, also: None, key, digest: digest.clone() });
+    let KeyScopes { first: scope, also } = KeyScopes::of(&caller, &request);
+    let key = key.map(|key| IdempotencyKey { scope, also, key, digest: digest.clone() });
     let key = TrainingKey { key, run: None, digest };
     let started = match trainings.started(&key).await? {
         Some(started) => started,

@@ -18,8 +18,7 @@ use super::requests::{self, TrainingRequest};
 use crate::http::body::{self, CASES_LIMIT};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Asked, Caller, WorkflowsExecute};
-use crate::http::idempotency;
-use crate::http::idempotency::REPLAYED;
+use crate::http::idempotency::{self, KeyScopes, REPLAYED};
 use crate::http::query::Params;
 use crate::http::workflows::{draft_of_graph, no_version};
 
@@ -45,7 +44,7 @@ pub(super) async fn create(
         let prepared = prepare(&caller, &workflow, wanted).await?;
         return Ok(HttpResponse::Ok().json(prepared.plan()));
     }
-    let key = key.map(|key| (idempotency::scope(&caller, &request), key));
+    let key = key.map(|key| (KeyScopes::of(&caller, &request), key));
     let started = start(&caller, &workflow, wanted, key).await?;
     let record = record(&caller, started.run).await?;
     let mut answer = HttpResponse::Accepted();
@@ -72,13 +71,13 @@ pub(super) fn as_started(record: TrainingRecord) -> TrainingRecord {
     }
 }
 
-/// Starts a run, or finds the one that an earlier request with the same key or id has started. `key`: scope and value of an
+/// Starts a run, or finds the one that an earlier request with the same key or id has started. `key`: scopes and value of an
 /// `Idempotency-Key`.
 pub(in crate::http) async fn start<S: Asked>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     wanted: TrainingRequest,
-    key: Option<(String, String)>,
+    key: Option<(KeyScopes, String)>,
 ) -> ApiResult<StartedTraining> {
     let trainings = caller.app().trainings();
     if key.is_some() && wanted.run.is_some() {
@@ -86,7 +85,12 @@ pub(in crate::http) async fn start<S: Asked>(
         return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
     }
     let digest = wanted.digest();
-    let key = key.map(|(scope, key)| IdempotencyKey { scope, also: None, key, digest: digest.clone() });
+    let key = key.map(|(KeyScopes { first: scope, also }, key)| IdempotencyKey {
+        scope,
+        also,
+        key,
+        digest: digest.clone(),
+    });
     let key = TrainingKey { key, run: wanted.run, digest };
     if let Some(started) = trainings.started(&key).await? {
         return of_workflow(caller, workflow, started).await;
