@@ -99,6 +99,38 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
 }
 
 #[tokio::test]
+async fn a_cookie_counts_only_with_the_origin_of_our_page() {
+    let (t, mail) = service().await;
+    let (browser, tokens) = signed_in(&t, &mail, ADA).await;
+    let sessions = get(&browser, "/api/auth/me").await.value()["sessions"].clone();
+    let one = format!("/api/auth/sessions/{}", sessions[0]["id"].as_str().unwrap());
+    let json = ("content-type", "application/json");
+    for (method, path, body) in [
+        ("POST", TERMINAL, "{}"),
+        ("POST", "/api/auth/token", r#"{"active": true}"#),
+        ("POST", "/api/auth/logout", "{}"),
+        ("DELETE", "/api/auth/sessions", ""),
+        ("DELETE", one.as_str(), ""),
+    ] {
+        for headers in [&[json][..], &[json, ("sec-fetch-site", "none")]] {
+            let refused = browser.send(method, path, headers, body).await.unwrap();
+            assert_eq!(refused.refusal(), "403 auth.origin_mismatch", "{method} {path} {headers:?}");
+        }
+        // Without a cookie there is nothing to protect.
+        let status = if path.ends_with("logout") { 204 } else { 401 };
+        assert_eq!(t.anonymous().send(method, path, &[json], body).await.unwrap().status, status, "{path}");
+    }
+    assert_eq!(get(&browser, "/api/auth/me").await.status, 200, "nothing has ended");
+    let code = post(&browser, TERMINAL, &json!({})).await.value()["code"].clone();
+    let terminal = refresh(&t.visitor(), &code).await.value();
+    let by_refresh = json!({"refresh_token": terminal["refresh_token"]}).to_string();
+    let out = browser.send("POST", "/api/auth/logout", &[json], by_refresh).await.unwrap();
+    assert_eq!((out.status, out.header("set-cookie")), (204, None));
+    assert_eq!(me_as(&t.visitor(), &terminal["access_token"]).await.status, 401);
+    assert_eq!(me_as(&t.visitor(), &tokens["access_token"]).await.status, 200, "the browser's own stays");
+}
+
+#[tokio::test]
 async fn a_person_sees_and_ends_their_sign_ins() {
     let (t, mail) = service().await;
     let (browser, _) = signed_in(&t, &mail, ADA).await;

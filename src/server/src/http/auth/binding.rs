@@ -75,6 +75,11 @@ pub(super) fn check_mail(app: &App) -> ApiResult<()> {
     if app.config().offers_mail_sign_in() { Ok(()) } else { Err(ApiError::new(ErrorCode::EmailSignInOff)) }
 }
 
+/// Refuses a request that no page of ours has sent: browsers send the origin of a page with each request that changes something.
+pub(super) fn check_own_page(app: &App, request: &HttpRequest) -> ApiResult<()> {
+    if is_page(app, request) { Ok(()) } else { Err(ApiError::new(ErrorCode::OriginMismatch)) }
+}
+
 /// Whether a page of ours is asking.
 pub(super) fn is_page(app: &App, request: &HttpRequest) -> bool {
     request.headers().contains_key(header::ORIGIN) && !cors::is_not_ours(app, request)

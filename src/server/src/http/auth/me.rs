@@ -89,19 +89,43 @@ fn ended(app: &App, request: &HttpRequest, current: bool) -> HttpResponse {
 
 /// By an access token, or by the cookie and a page of ours.
 async fn changing_caller(app: &App, request: &HttpRequest) -> ApiResult<(StoredUser, Uuid)> {
-    if caller::shows_token(request) {
+    let by_token = caller::shows_token(request);
+    if by_token {
         binding::check_origin(app, request)?;
     } else {
         binding::check_own_origin(app, request)?;
     }
     let caller = caller::caller(app, request).await?;
-    caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))
+    let caller = caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
+    if !by_token {
+        binding::check_own_page(app, request)?;
+    }
+    Ok(caller)
+}
+
+/// The caller whose sign-in ends: by an access token, or by the cookie and a page of ours. Another page may end what it has a
+/// refresh token of, and not the sign-in of the browser's cookie.
+async fn ending_caller(
+    app: &App,
+    request: &HttpRequest,
+    has_refresh_token: bool,
+) -> ApiResult<Option<(StoredUser, Uuid)>> {
+    if caller::shows_token(request) || binding::is_page(app, request) {
+        return caller::caller(app, request).await;
+    }
+    if has_refresh_token {
+        return Ok(None);
+    }
+    binding::check_own_origin(app, request)?;
+    match caller::caller(app, request).await? {
+        Some(_) => Err(ApiError::new(ErrorCode::OriginMismatch)),
+        None => Ok(None),
+    }
 }
 
 /// Ends the sign-in of the access token, the cookie, or the refresh token in the body. A caller who is not signed in is
 /// signed out already.
 pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    let by_token = caller::shows_token(&request);
     binding::check_origin(&app, &request)?;
     binding::check_type(&request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
@@ -110,22 +134,14 @@ pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload)
     let refresh = fields.text("refresh_token").map(Token::digest_of);
     let problems = fields.finish();
     Params::of(&request).and(if problems.is_empty() { Ok(()) } else { Err(problems) })?;
-    // A listed page may end what it holds a token of, and not what the browser's cookie stands for.
-    let caller = if by_token || refresh.is_none() || !cors::is_not_ours(&app, &request) {
-        if !by_token {
-            binding::check_own_origin(&app, &request)?;
-        }
-        caller::caller(&app, &request).await?
-    } else {
-        None
-    };
+    let caller = ending_caller(&app, &request, refresh.is_some()).await?;
     let (client, own) = (answer::client(&app, &request), caller.map(|(_, session)| session));
     app.store()
         .change(async |changes| sign_in::sign_out(changes, &client, own, refresh.as_deref()).await)
         .await?;
     let mut answer = HttpResponse::NoContent();
-    // A listed page that ends another sign-in leaves that of the browser alone.
-    if !cors::is_not_ours(&app, &request) {
+    // Another caller that ends a sign-in leaves that of the browser alone.
+    if binding::is_page(&app, &request) {
         answer.cookie(session::no_cookie());
     }
     Ok(answer.finish())

@@ -26,6 +26,7 @@ pub(super) async fn code(
     Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &bytes)?))?;
     let user = session::signed_in(&app, &request).await?;
     let user = user.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
+    binding::check_own_page(&app, &request)?;
     let code = Token::fresh(app.random())?;
     let client = answer::client(&app, &request);
     app.store()

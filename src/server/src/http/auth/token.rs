@@ -21,10 +21,7 @@ pub(super) async fn create(
 ) -> ApiResult<Json<PageToken>> {
     let missing = || ApiError::new(ErrorCode::MissingToken);
     let user = session::still_signed_in(&app, &request).await?.ok_or_else(missing)?;
-    // Browsers send the origin of a page with each POST.
-    if !binding::is_page(&app, &request) {
-        return Err(ApiError::new(ErrorCode::OriginMismatch));
-    }
+    binding::check_own_page(&app, &request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let wanted = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
     if wanted.active {
