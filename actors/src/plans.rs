@@ -183,7 +183,7 @@ impl Plans {
                     Ok(version) => version.map(|version| Canary { version, percent }),
                     // The chat of the live version continues.
                     Err(PlanError::Graph(version, problem)) => {
-                        tracing::error!(%version, problem, "a canary does not compile");
+                        kernel::warn_once_a_minute!("canary.not_compiled", %version, problem, "a canary does not compile");
                         None
                     }
                     Err(error) => return Err(error),

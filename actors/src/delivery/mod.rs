@@ -113,7 +113,7 @@ fn told<Q: Queue>(sent: Result<Result<(), StoreError>, JoinError>) {
         }
         // Its claim runs out, and it is sent again.
         Err(error) => {
-            tracing::error!(queue = Q::NAME, %error, "sending something failed in an unexpected way")
+            kernel::warn_once_a_minute!("delivery.failed", queue = Q::NAME, %error, "a delivery panicked")
         }
     }
 }

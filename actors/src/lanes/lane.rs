@@ -92,7 +92,7 @@ impl Lane {
                 }
                 Err(Refused::Poisoned(text)) if part.len() == 1 => {
                     if let Some((key, buffer)) = part.pop() {
-                        tracing::error!(%key, cause = text, "rows that cannot be written");
+                        kernel::warn_once_a_minute!("lane.rows_refused", %key, cause = text, "rows cannot be written");
                         let bytes = weight(&buffer);
                         self.queue.poison(key, &text);
                         buffer.refused(&WriteError::Poisoned(text));

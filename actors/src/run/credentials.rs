@@ -57,7 +57,7 @@ fn opened(ring: &KeyRing, name: &str, found: &[SealedCredential]) -> Result<Secr
     };
     let sealed = found.iter().find(|sealed| sealed.name == name).ok_or_else(missing)?;
     open(ring, sealed.place(), &sealed.envelope).map_err(|error| {
-        tracing::error!(%error, credential = %sealed.id, "a secret of the vault does not open");
+        kernel::warn_once_a_minute!("vault.not_opened", %error, credential = %sealed.id, "a secret of the vault does not open");
         let code = match error {
             KeyringError::Missing(_) => ErrorCode::VaultKeyMissing,
             _ => ErrorCode::Internal,

@@ -107,7 +107,9 @@ impl Recovery {
         match handed {
             Ok(()) => return true,
             Err(error) if error.is_of_a_newer_build() => leave(&self.ports, run, &error).await,
-            Err(error) => tracing::error!(%run, %error, "failed to resume a run; retrying later"),
+            Err(error) => {
+                kernel::warn_once_a_minute!("run.not_resumed", %run, %error, "failed to resume a run; retrying later")
+            }
         }
         false
     }
@@ -183,7 +185,7 @@ async fn readable_or_none(
         Err(error) if error.is_of_a_newer_build() && !run.cancel_requested => Err(error),
         // A retry would fail the same way, and the run's readers wait.
         Err(error) => {
-            tracing::error!(run = %run.id, %error, "failed to read a run; ending it");
+            kernel::warn_once_a_minute!("run.unreadable", run = %run.id, %error, "failed to read a run; ending it");
             Ok((None, Value::Null))
         }
     }

@@ -211,15 +211,20 @@ impl<B: Blueprint> Watch<B> {
     }
 
     async fn exhausted(&self, reason: &ExitReason) {
-        tracing::error!(actor = self.kind.name(), ?reason, "an actor's restarts are used up");
         match self.policy.exhausted {
             Exhausted::FailEntity => {
+                kernel::warn_once_a_minute!(self.kind.name(), ?reason, "an actor's restarts are used up");
                 let giving_up = AssertUnwindSafe(self.blueprint.give_up(reason)).catch_unwind();
                 if giving_up.await.is_err() {
-                    tracing::error!(actor = self.kind.name(), "giving up panicked");
+                    kernel::warn_once_a_minute!(
+                        "actor.not_ended",
+                        actor = self.kind.name(),
+                        "giving up panicked"
+                    );
                 }
             }
             Exhausted::Escalate => {
+                tracing::error!(actor = self.kind.name(), ?reason, "an actor's restarts are used up");
                 self.inner.health.escalate(&format!("the {} actor failed: {reason:?}", self.kind.name()));
             }
         }

@@ -159,7 +159,7 @@ impl CronRounds {
                 return Err(StoreError::Corrupt(error.to_string()).into());
             }
             Err(error) => {
-                tracing::error!(workflow = %workflow.id, %error, "a stored version does not compile");
+                kernel::warn_once_a_minute!("trigger.not_compiled", workflow = %workflow.id, %error, "a stored version does not compile");
                 let code = ErrorCode::GraphInvalid;
                 return Ok(failed(scheduled_for, code, code.message()));
             }
@@ -186,7 +186,7 @@ impl CronRounds {
         match self.runs.start(new).await {
             Ok(begun) => Ok(FiredCron::Started(begun.run, scheduled_for)),
             Err(error @ (RunStartError::Write(WriteError::Poisoned(_)) | RunStartError::KeyReused)) => {
-                tracing::error!(workflow = %workflow.id, %error, "a cron trigger's run cannot be stored");
+                kernel::warn_once_a_minute!("trigger.not_stored", workflow = %workflow.id, %error, "a cron trigger's run cannot be stored");
                 let code = ErrorCode::Internal;
                 Ok(failed(scheduled_for, code, code.message()))
             }

@@ -8,6 +8,7 @@ mod counter;
 mod ids;
 mod random;
 mod secret;
+mod warnings;
 
 pub use backoff::{backoff, jittered};
 #[cfg(feature = "test-util")]
@@ -19,3 +20,4 @@ pub use ids::{AttachmentId, IdError, Ids, ItemKey, ThreadId, first_id_at, time_o
 pub use random::SeededRandom;
 pub use random::{Random, RandomError, SystemRandom};
 pub use secret::{Secret, mask};
+pub use warnings::{WARNINGS, WarningLimiter};

@@ -403,7 +403,7 @@ impl Pool {
         match started {
             Some(Ok(worker)) => Ok(worker),
             Some(Err(error)) => {
-                tracing::error!(%error, "a worker for code does not start");
+                kernel::warn_once_a_minute!("sandbox.not_started", %error, "failed to start a worker for code");
                 Err(SandboxError::Unavailable(error.to_string()))
             }
             None => Err(SandboxError::Unavailable("it did not become ready".to_owned())),

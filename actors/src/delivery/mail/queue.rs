@@ -50,7 +50,7 @@ impl Queue for Letters {
     async fn send(&self, mail: OutgoingMail) -> Result<(), StoreError> {
         let (id, attempts) = (mail.id, mail.attempts);
         if self.clock.now() >= mail.expires_at {
-            tracing::error!(%id, attempts, "a mail could not be sent in time and is worth nothing now");
+            kernel::warn_once_a_minute!("mail.expired", %id, attempts, "deleted a mail that could not be sent in time");
             return self.store.delete_mail(id).await;
         }
         if !self.may_sign_in(&mail.recipient).await? {
@@ -71,7 +71,7 @@ impl Queue for Letters {
                 self.store.delete_mail(id).await
             }
             Err(Failure { reason, permanent: true, .. }) => {
-                tracing::error!(%id, reason, "a mail was refused for good");
+                kernel::warn_once_a_minute!("mail.refused", %id, reason, "the mail server refused a mail permanently");
                 self.store.delete_mail(id).await
             }
             Err(Failure { reason, .. }) => {

@@ -46,7 +46,7 @@ impl Trainings {
             None => match self.start_evaluation(evaluation).await {
                 // It does not pass.
                 Err(error @ StoreError::Corrupt(_)) => {
-                    tracing::error!(run = %evaluation.run_id, %error, "failed to start the evaluation of a gate");
+                    kernel::warn_once_a_minute!("gate.not_started", run = %evaluation.run_id, %error, "failed to start the evaluation of a gate");
                     Some(format!("the version cannot be evaluated: {error}"))
                 }
                 started => started?,

@@ -110,7 +110,7 @@ impl Work<TrainingEvents> for TrainingWork {
                     match session(&of, start, &endpoints, (&ports, &writer)).await {
                         Ok(session) => carry_out(session, marks, halt).await,
                         Err(error) => {
-                            tracing::error!(run = %id, %error, "a training cannot be executed");
+                            kernel::warn_once_a_minute!("training.not_executed", run = %id, %error, "a training cannot be executed");
                             Ended::Failed(whole(error.code))
                         }
                     }
@@ -127,7 +127,7 @@ impl Work<TrainingEvents> for TrainingWork {
             ChildExit::Done(Ended::Lost(error)) => Ran::Lost(error),
             ChildExit::Done(Ended::Failed(error)) => Ran::Failed(error),
             ChildExit::Panicked(text) => {
-                tracing::error!(run = %id, panic = text, "a training panicked");
+                kernel::warn_once_a_minute!("training.panicked", run = %id, panic = text, "a training panicked");
                 Ran::Failed(whole(ErrorCode::Internal))
             }
             ChildExit::TimedOut | ChildExit::Cut => Ran::Lost(WriteError::Closed),

@@ -262,7 +262,7 @@ impl Visit<'_> {
         let started = self.env.ports.clock.monotonic();
         let worked = AssertUnwindSafe(self.work(&mut record)).catch_unwind().await;
         let worked = worked.unwrap_or_else(|_| {
-            tracing::error!(node = %self.path, "a step panicked");
+            kernel::warn_once_a_minute!("step.panicked", node = %self.path, "a step panicked");
             Err(NodeError::new(ErrorCode::Internal, "the step panicked").into())
         });
         let finished_at = self.time();

@@ -169,7 +169,7 @@ impl ApiError {
                 | ErrorCode::ChatTranscriptionFailed => {
                     tracing::info!(code, cause, "an action or a transcription failed")
                 }
-                _ => tracing::error!(code, cause, "answered with a server error"),
+                _ => kernel::warn_once_a_minute!(code, cause, "answered with a server error"),
             }
         }
         body

@@ -1132,7 +1132,8 @@ error_codes! {
     AppInternal, "internal", 500, true,
         "Something went wrong.",
         "A defect or an unexpected condition behind a request to an app.",
-        "Give `request_id` to the operator; the log has the cause under this id.";
+        "Give `request_id` to the operator; the log has the cause under this id: of each code one line a minute, and all \
+         at the level `debug`.";
     LoginNotConfigured, "login_not_configured", 503, false,
         "Sign-in is not configured.",
         "Apps need the service's own address to sign members in.",
@@ -1176,5 +1177,6 @@ error_codes! {
         "Something went wrong on our side.",
         "A defect or an unexpected condition. Inside a stream the event has no message, and its \
          `code` is `stream.error`.",
-        "Give `request_id` to the operator; the log has the cause under this id.";
+        "Give `request_id` to the operator; the log has the cause under this id: of each code one line a minute, and all \
+         at the level `debug`.";
 }

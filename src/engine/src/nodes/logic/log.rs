@@ -36,7 +36,7 @@ struct Log {
 fn schema() -> Value {
     json!({"type": "object", "required": ["message"], "properties": {
         "message": {"type": "string", "description": "The line; a template, truncated after 4,096 characters."},
-        "level": {"enum": ["debug", "info", "warn", "error"], "default": "info", "description": "Log level."}}})
+        "level": {"enum": ["debug", "info", "warn", "error"], "default": "info", "description": "Log level. A line with `error` is logged at WARN: lines at ERROR are the service's own."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -58,8 +58,8 @@ impl Node for Log {
         // As a field: what a graph says cannot break a line of the log.
         match self.level {
             "debug" => tracing::debug!(node, text = message, "workflow"),
-            "warn" => tracing::warn!(node, text = message, "workflow"),
-            "error" => tracing::error!(node, text = message, "workflow"),
+            // Lines at ERROR are the service's own.
+            level @ ("warn" | "error") => tracing::warn!(node, level, text = message, "workflow"),
             _ => tracing::info!(node, text = message, "workflow"),
         }
         Ok(input)
