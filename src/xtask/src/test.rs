@@ -202,7 +202,10 @@ mod tests {
         let args = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert!(chooses_packages(&args("-p store some_name")));
         assert!(chooses_packages(&args("--package=store")));
-        assert!(chooses_some_packages(&args("-p store")) && !chooses_some_packages(&args("--workspace some_name")));
+        assert!(
+            chooses_some_packages(&args("-p store"))
+                && !chooses_some_packages(&args("--workspace some_name"))
+        );
         assert!(!chooses_packages(&args("some_name -- -p")));
         assert!(!chooses_packages(&args("--no-capture chat")));
     }

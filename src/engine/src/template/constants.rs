@@ -47,10 +47,7 @@ impl Constants {
         statements.iter().try_for_each(|statement| self.statement(statement))
     }
 
-    fn all<'e, 's: 'e>(
-        &mut self,
-        expressions: impl IntoIterator<Item = &'e Expr<'s>>,
-    ) -> Result<(), String> {
+    fn all<'e, 's: 'e>(&mut self, expressions: impl IntoIterator<Item = &'e Expr<'s>>) -> Result<(), String> {
         expressions.into_iter().try_for_each(|expression| self.expression(expression).map(drop))
     }
 
@@ -135,7 +132,10 @@ impl Constants {
                 let mut whole = self.expression(&compare.expr)?;
                 for operation in &compare.ops {
                     let next = self.expression(&operation.expr)?;
-                    whole = Folded { value: whole.value.and(next.value), cost: whole.cost.saturating_add(next.cost) };
+                    whole = Folded {
+                        value: whole.value.and(next.value),
+                        cost: whole.cost.saturating_add(next.cost),
+                    };
                 }
                 Ok(Folded { value: whole.value.and_then(|_| expression.as_const()), cost: whole.cost })
             }
@@ -147,7 +147,9 @@ impl Constants {
             }
             Expr::Var(_) => Ok(Folded::NONE),
             Expr::Slice(slice) => {
-                self.all([&slice.expr].into_iter().chain(&slice.start).chain(&slice.stop).chain(&slice.step))?;
+                self.all(
+                    [&slice.expr].into_iter().chain(&slice.start).chain(&slice.stop).chain(&slice.step),
+                )?;
                 Ok(Folded::NONE)
             }
             Expr::IfExpr(choice) => {
@@ -190,7 +192,9 @@ impl Constants {
         let (left, right) = (self.expression(&operation.left)?, self.expression(&operation.right)?);
         let cost = left.cost.saturating_add(right.cost);
         let (Some(a), Some(b)) = (left.value, right.value) else { return Ok(Folded { value: None, cost }) };
-        if matches!(operation.op, BinOpKind::Mul) && repeated(&a, &b).or_else(|| repeated(&b, &a)) > Some(MOST) {
+        if matches!(operation.op, BinOpKind::Mul)
+            && repeated(&a, &b).or_else(|| repeated(&b, &a)) > Some(MOST)
+        {
             return Err(too_large());
         }
         Ok(match computed(operation.op, a, b) {

@@ -113,10 +113,13 @@ fn add_filter(environment: &mut Environment<'_>, name: &'static str, filter: Vie
 }
 
 fn add_test(environment: &mut Environment<'_>, name: &'static str, test: View) {
-    environment.add_test(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| -> Result<bool, Error> {
-        meter::step()?;
-        Ok(test.call(state, &args.into_values())?.is_true())
-    });
+    environment.add_test(
+        name,
+        move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| -> Result<bool, Error> {
+            meter::step()?;
+            Ok(test.call(state, &args.into_values())?.is_true())
+        },
+    );
 }
 
 fn first(args: &[View]) -> View {
@@ -163,7 +166,8 @@ fn grouped(args: &[View]) -> Result<usize, Error> {
 
 fn escaped(args: &[View]) -> Result<usize, Error> {
     let value = first(args);
-    let marks = value.as_str().map_or(0, |text| text.bytes().filter(|byte| b"<>&\"'/".contains(byte)).count());
+    let marks =
+        value.as_str().map_or(0, |text| text.bytes().filter(|byte| b"<>&\"'/".contains(byte)).count());
     Ok(size(&value)?.saturating_add(marks.saturating_mul(5)))
 }
 

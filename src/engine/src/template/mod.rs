@@ -54,8 +54,11 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &View) -> Resu
     let json = match value.kind() {
         ValueKind::None => "null".to_owned(),
         ValueKind::Bool => value.is_true().to_string(),
-        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => json(value, meter::room())
-            .map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()).with_source(error))?,
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
+            json(value, meter::room()).map_err(|error| {
+                minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()).with_source(error)
+            })?
+        }
         _ => {
             let escapes = !matches!(state.auto_escape(), minijinja::AutoEscape::None);
             meter::make(value.as_str().map_or(8, str::len) * if escapes { 6 } else { 1 })?;
@@ -166,7 +169,8 @@ fn value_of(program: &Program<'_>, scope: &View, limit: usize) -> Result<(Value,
 /// The value of an expression; never undefined.
 fn eval(program: &Program<'_>, scope: &View) -> Result<View, NodeError> {
     let value = program.run(environment(), scope, &mut String::new());
-    let value = value.map_err(|error| failed(&error, || expression_names(program), scope))?.unwrap_or_default();
+    let value =
+        value.map_err(|error| failed(&error, || expression_names(program), scope))?.unwrap_or_default();
     if value.is_undefined() { Err(undefined::error(expression_names(program), scope)) } else { Ok(value) }
 }
 
@@ -305,7 +309,8 @@ fn failed(error: &minijinja::Error, names: impl FnOnce() -> HashSet<String>, sco
     if error.kind() == ErrorKind::OutOfFuel {
         meter::exceed_brief();
     }
-    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<serde_json::Error>());
+    let source =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<serde_json::Error>());
     if let Some(error) = source {
         return unwritten(error);
     }

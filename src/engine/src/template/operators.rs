@@ -34,6 +34,8 @@ fn multiply(left: View, right: View) -> Result<View, Error> {
         Some(value) if is_arithmetic => Ok(value),
         Some(value) => meter::made(value),
         None if is_arithmetic => Err(invalid("the product is too large")),
-        None => Err(invalid(format!("tried to use * operator on unsupported types {} and {}", kinds.0, kinds.1))),
+        None => {
+            Err(invalid(format!("tried to use * operator on unsupported types {} and {}", kinds.0, kinds.1)))
+        }
     }
 }

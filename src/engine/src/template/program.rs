@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::machinery::{CodeGenerator, Instruction, Instructions, eval, make_string_output, parse, parse_expr};
+use minijinja::machinery::{
+    CodeGenerator, Instruction, Instructions, eval, make_string_output, parse, parse_expr,
+};
 use minijinja::{AutoEscape, Environment, Error, Value as View};
 
 use super::operators::{CHECK, REPEAT, STEP};
@@ -67,7 +69,8 @@ impl<'s> Program<'s> {
         text: &mut String,
     ) -> Result<Option<View>, Error> {
         let mut output = make_string_output(text);
-        let run = eval(environment, &self.instructions, scope.clone(), &self.blocks, &mut output, AutoEscape::None);
+        let run =
+            eval(environment, &self.instructions, scope.clone(), &self.blocks, &mut output, AutoEscape::None);
         run.map(|(value, _)| value)
     }
 }
@@ -166,7 +169,9 @@ fn check(instruction: &Instruction<'_>) -> Option<&'static str> {
 
 /// The same instruction with its target moved.
 fn moved<'s>(instruction: &Instruction<'s>, places: &[u32]) -> Instruction<'s> {
-    let to = |target: u32| usize::try_from(target).ok().and_then(|target| places.get(target)).copied().unwrap_or(target);
+    let to = |target: u32| {
+        usize::try_from(target).ok().and_then(|target| places.get(target)).copied().unwrap_or(target)
+    };
     match instruction {
         Instruction::Iterate(target) => Instruction::Iterate(to(*target)),
         Instruction::Jump(target) => Instruction::Jump(to(*target)),

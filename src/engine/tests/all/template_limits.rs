@@ -108,7 +108,8 @@ fn large_graphs_are_checked_in_time() {
     let problems = check(&many).err().unwrap();
     assert_eq!(problems.iter().map(|problem| &*problem.code).collect::<Vec<_>>(), ["too_many"]);
     let from: Vec<String> = (0..58_000).map(|n| format!("n{n}")).collect();
-    let many = json!({"format": "graph/1", "nodes": [template("n", "x")], "edges": [{"from": from, "to": "n"}]});
+    let many =
+        json!({"format": "graph/1", "nodes": [template("n", "x")], "edges": [{"from": from, "to": "n"}]});
     assert_eq!(check(&many).err().unwrap()[0].code, "too_many");
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
@@ -129,15 +130,17 @@ fn expression() -> impl Strategy<Value = String> {
     leaf.prop_recursive(5, 24, 3, |inner| {
         let binary = ["*", "+", "~", "-", "==", "<", "in", "and"];
         let filters = [
-            "replace", "join", "format", "batch", "slice", "split", "tojson", "list", "indent", "upper", "sort", "unique",
-            "map", "reverse", "length", "string", "lines", "zip", "sum", "escape", "title", "trim", "default", "select",
+            "replace", "join", "format", "batch", "slice", "split", "tojson", "list", "indent", "upper",
+            "sort", "unique", "map", "reverse", "length", "string", "lines", "zip", "sum", "escape", "title",
+            "trim", "default", "select",
         ];
         prop_oneof![
             (inner.clone(), 0..binary.len(), inner.clone())
                 .prop_map(move |(a, op, b)| format!("({a} {} {b})", binary[op])),
             (inner.clone(), 0..filters.len(), inner.clone())
                 .prop_map(move |(a, filter, b)| format!("({a}|{}({b}))", filters[filter])),
-            (inner.clone(), 0..filters.len()).prop_map(move |(a, filter)| format!("({a}|{})", filters[filter])),
+            (inner.clone(), 0..filters.len())
+                .prop_map(move |(a, filter)| format!("({a}|{})", filters[filter])),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("[{a}, {b}, {a}]")),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{{'a': {a}, 'b': {b}}}")),
             inner.prop_map(|a| format!("({a})[1:]")),

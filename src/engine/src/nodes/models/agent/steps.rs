@@ -41,15 +41,7 @@ pub(super) fn inner(
     node: Box<dyn Node>,
 ) -> Arc<PlanNode> {
     let (name, common) = (name.to_owned(), Common::default());
-    Arc::new(PlanNode {
-        name,
-        node_type,
-        effect,
-        common,
-        node,
-        identity: [0; 32],
-        makes_ids: false,
-    })
+    Arc::new(PlanNode { name, node_type, effect, common, node, identity: [0; 32], makes_ids: false })
 }
 
 /// An agent at work.
