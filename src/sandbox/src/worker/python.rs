@@ -26,6 +26,8 @@ pub(super) struct Bounds {
 const FIRST: &str = "<python-input-0>";
 /// The function that code which stands alone may have.
 const MAIN: &str = "main";
+/// The global name of the argument while a function is called; unlikely as a name of the code.
+const ARGS: &str = "_callboard_args";
 
 pub(super) fn call(entry: &Entry, modules: &Modules, args: &RawValue, bounds: Bounds) -> Answer {
     let Ok(args) = serde_json::from_str::<Value>(args.get()) else {
@@ -66,10 +68,28 @@ fn run(
         if !session.has_function(MAIN) {
             return Ok(last);
         }
-        return session.call_function(MAIN, vec![args], PrintWriter::Callback(logs));
+        return called(session, MAIN, args, logs);
     };
     session.feed_run(source, Vec::new(), PrintWriter::Callback(logs))?;
-    session.call_function(function, vec![args], PrintWriter::Callback(logs))
+    called(session, function, args, logs)
+}
+
+/// The result of a function of the session.
+///
+/// Not by `call_function`: its code has no table of global names, and a builtin that a function uses as a value
+/// (`except ValueError`, `isinstance(x, int)`) is found by its name.
+fn called(
+    session: &mut MontyRepl,
+    function: &str,
+    args: MontyObject,
+    logs: &mut Logs,
+) -> Result<MontyObject, MontyException> {
+    let is_name = function.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    if !is_name {
+        return Err(MontyException::new(ExcType::NameError, Some(format!("name '{function}' is not defined"))));
+    }
+    let inputs = vec![(ARGS.to_owned(), args)];
+    session.feed_run(&format!("{function}({ARGS})"), inputs, PrintWriter::Callback(logs))
 }
 
 fn bounded(value: &Value, logs: Logs, most: usize) -> Answer {

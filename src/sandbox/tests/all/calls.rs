@@ -69,6 +69,37 @@ async fn code_that_stands_alone_is_its_main_or_its_last_expression() {
 }
 
 #[tokio::test]
+async fn builtins_are_values_inside_of_python_functions() {
+    let sandbox = sandbox(2);
+    for (body, expected) in [
+        ("try:\n        return int('x')\n    except ValueError:\n        return 'caught'", json!("caught")),
+        ("try:\n        return {}['x']\n    except (KeyError, IndexError) as error:\n        return str(error)", json!("'x'")),
+        ("return [isinstance(x, int) for x in args['list']]", json!([true, false, true])),
+        ("return isinstance(args['list'], (list, tuple))", json!(true)),
+        ("return list(map(str, args['list']))", json!(["3", "a", "1"])),
+        ("return sorted(['bbb', 'a'], key=len)", json!(["a", "bbb"])),
+        ("return [kind('7') for kind in (int, float, str)]", json!([7, 7.0, "7"])),
+        ("convert = {'n': int}['n']\n    return convert('8')", json!(8)),
+        ("return type(args['list'][0]) is int", json!(true)),
+        ("return list(filter(None, [0, 1])) + [f(-2) for f in [abs]]", json!([1, 2])),
+        ("def inner(x):\n        return x if isinstance(x, str) else str(x)\n    return inner(5)", json!("5")),
+        ("return (lambda kind: kind('9'))(int)", json!(9)),
+        ("return helper(args['list'])", json!(["int", "str", "int"])),
+    ] {
+        let helper = "def helper(items):\n    return ['int' if isinstance(x, int) else 'str' for x in items]\n";
+        let module = format!("{helper}\ndef go(args):\n    {body}\n");
+        let args = json!({"list": [3, "a", 1]});
+        let called = sandbox.call(function("m.py", "go", &[("m.py", &module)], args.clone())).await;
+        assert_eq!(called.map(|outcome| outcome.value), Ok(expected.clone()), "{body}");
+        let main = alone(Python, &format!("{helper}\ndef main(args):\n    {body}\n"), args);
+        assert_eq!(sandbox.call(main).await.map(|outcome| outcome.value), Ok(expected), "{body}");
+    }
+    let module = "def go(args):\n    return undefined_name\n";
+    let error = sandbox.call(function("m.py", "go", &[("m.py", module)], json!({}))).await.unwrap_err();
+    assert!(error.to_string().contains("name 'undefined_name' is not defined (m.py, line 2"), "{error}");
+}
+
+#[tokio::test]
 async fn what_is_not_json_is_refused_with_what_it_is() {
     let sandbox = sandbox(2);
     for (language, source, expected) in [
