@@ -232,7 +232,7 @@ async fn a_retry_goes_on_after_a_restart_and_can_be_resumed_and_stopped() {
 async fn only_a_users_message_of_the_callers_thread_is_answered_again() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    let (owner, stranger) = (t.visitor(), t.visitor());
+    let (owner, stranger) = (t.anonymous(), t.visitor());
     let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
     let other = owner.say(&workflow.id, "elsewhere").await.unwrap().thread_id;
     stranger.say(&workflow.id, "hello").await.unwrap();

@@ -124,7 +124,9 @@ async fn negative_feedback_rolls_a_canary_back_once_on_every_instance() {
     assert!(last["reason"].as_str().unwrap().contains("20 of 20 ratings"), "{last}");
     assert_eq!(last["counts"]["canary"]["negative_ratings"], 20);
     // The next turn, wherever it starts, has the whole thread and the live version.
-    let elsewhere = other.anonymous().say_in(&workflow.id, &of_canary, "next").await.unwrap();
+    let same = other.visitor();
+    same.set_cookie("callboard_visitor", &client.cookie("callboard_visitor").unwrap());
+    let elsewhere = same.say_in(&workflow.id, &of_canary, "next").await.unwrap();
     assert_eq!(elsewhere.text, "one");
     assert_eq!(client.say_in(&workflow.id, &of_canary, "next").await.unwrap().text, "one");
     let all = PageRequest { limit: Some(100), ..PageRequest::default() };

@@ -137,13 +137,13 @@ async fn two_services_share_a_database_and_their_visitors() {
     let turn = client.say(&workflow.id, "here").await.unwrap();
     let there = other.visitor();
     there.set_cookie("callboard_visitor", &client.cookie("callboard_visitor").unwrap());
-    let second = there.say_in(&workflow.id, &turn.thread_id, "there").await.unwrap();
-    assert_eq!(second.text, "You said: there");
     let mut streams = Vec::new();
     for service in [&t, &other] {
         streams.push(service.resume(&turn.stream_id, None).await.rest().await);
     }
     assert_eq!(streams[0], streams[1]);
+    let second = there.say_in(&workflow.id, &turn.thread_id, "there").await.unwrap();
+    assert_eq!(second.text, "You said: there");
 }
 
 const KEYS: &str = r#"{"active": "blue", "keys": {"blue": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}}"#;

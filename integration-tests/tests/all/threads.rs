@@ -47,7 +47,7 @@ async fn with_a_stopped_turn(t: &TestService) -> (Workflow, String) {
 async fn a_thread_is_answered_with_its_items_oldest_first() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    let client = t.visitor();
+    let client = t.anonymous();
     let thread = client.say(&workflow.id, "one").await.unwrap().thread_id;
     client.say_in(&workflow.id, &thread, "two").await.unwrap();
     let read = client.thread(&workflow.id, &thread).await.unwrap();
@@ -221,13 +221,13 @@ async fn a_thread_is_its_visitors_or_whoevers_knows_its_id_without_a_cookie() {
     let elsewhere = t.workflow().echo().published().create().await;
     let (owner, stranger) = (t.visitor(), t.visitor());
     stranger.say(&workflow.id, "hello").await.unwrap();
-    for caller in [Some(&owner), None] {
-        let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
-        let item = first_item(&owner, &workflow, &thread).await;
+    for caller in [&owner, &t.anonymous()] {
+        let thread = caller.say(&workflow.id, "hi").await.unwrap().thread_id;
+        let item = first_item(caller, &workflow, &thread).await;
         for body in requests(&workflow, &thread, &item) {
             let foreign = send_as(&t, Some(&stranger), &body).await;
             assert_eq!(foreign.refusal(), "404 thread.not_found", "{body}");
-            assert_eq!(send_as(&t, caller, &body).await.status, 200, "{body}");
+            assert_eq!(send_as(&t, Some(caller), &body).await.status, 200, "{body}");
         }
     }
     let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;

@@ -1,10 +1,10 @@
 //! Who may upload, and whose attachments are whose.
 
 use client::Client;
-use integration_tests::{Answer, AnswerExt, BOOTSTRAP, TestService, Workflow, chat};
+use integration_tests::{Answer, AnswerExt, BOOTSTRAP, TestService, Workflow, chat, events};
 use serde_json::{Value, json};
 
-use super::{form, form_type, id_of, message, said, uploaded};
+use super::{form, form_type, id_of, message, uploaded};
 
 async fn send(t: &TestService, query: &str, headers: &[(&str, &str)]) -> Answer {
     let form_type = form_type();
@@ -157,10 +157,17 @@ async fn only_its_owner_deletes_an_attachment_that_no_message_contains() {
     for unknown in ["atc_00000000000000000000000000000000", "x", ""] {
         assert_eq!(t.chat(&delete(unknown)).await.refusal(), "404 attachment.not_found", "{unknown}");
     }
-    let (thread, _) = said(&t, &message(&workflow, None, "look", &[&id])).await;
-    assert_eq!(t.chat(&delete(&id)).await.refusal(), "409 attachment.in_use");
-    let read: Value =
-        t.chat(&chat::ask(&workflow, "threads.get_by_id", json!({"thread_id": thread}))).await.value();
+    // It was uploaded with the cookie.
+    let named = message(&workflow, None, "look", &[&id]);
+    for body in [delete(&id), named.clone()] {
+        assert_eq!(t.chat(&body).await.refusal(), "404 attachment.not_found", "{body}");
+    }
+    let headers = [("content-type", "application/json"), ("cookie", cookie.as_str())];
+    let send = async |body: Value| t.send("POST", "/api/chat", &headers, body.to_string()).await;
+    let said = events(&send(named).await.text());
+    assert_eq!(send(delete(&id)).await.refusal(), "409 attachment.in_use");
+    let thread = json!({"thread_id": said[0]["thread"]["id"]});
+    let read = send(chat::ask(&workflow, "threads.get_by_id", thread)).await.value();
     assert_eq!(read["items"]["data"][0]["attachments"][0]["id"], *id, "it is still there");
 }
 
