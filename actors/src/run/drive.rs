@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use engine::{Activity, RecordedStep};
+use engine::{Activity, Completed, RecordedStep};
 use store::batch::QueueRow;
 use store::{RunState, StoreError};
 use tokio::sync::watch;
@@ -106,7 +106,7 @@ impl<K: Kind> Driver<K> {
             () = K::Work::stopped(&stop, &*ports.clock) => Outcome::Stopped,
             outcome = self.unread(&writer, topic.readers()) => outcome,
             ran = work.execute(executing) => match ran {
-                Ran::Succeeded(output) => Outcome::Succeeded(output),
+                Ran::Succeeded(completed) => Outcome::Succeeded(completed),
                 Ran::Failed(error) => Outcome::Failed(error),
                 Ran::Stopped => Outcome::Stopped,
                 Ran::Paused(due) => {
@@ -259,8 +259,9 @@ async fn after(work: impl Future<Output = ()>) -> Infallible {
 }
 
 /// The end of a run with an output.
-pub(crate) fn succeeded(output: &serde_json::Value) -> End {
-    End { status: RunState::Succeeded, output: Some(json(output)), error: None }
+pub(crate) fn succeeded(completed: &Completed) -> End {
+    let warning = completed.warning.as_ref().map(|warning| error_json(warning).to_string());
+    End { status: RunState::Succeeded, output: Some(json(&completed.output)), error: warning }
 }
 
 /// The end of a run with an error.

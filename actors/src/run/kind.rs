@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use engine::{RunError, RunInput};
+use engine::{Completed, RunError, RunInput};
 use futures_util::future::BoxFuture;
 use kernel::ThreadId;
 use parking_lot::Mutex;
@@ -273,7 +273,7 @@ pub(crate) enum Parking {
 /// How a run ended.
 pub(crate) enum Outcome {
     /// With this output.
-    Succeeded(Value),
+    Succeeded(Completed),
     /// With this error.
     Failed(RunError),
     /// Its stop was requested, or nothing is left to execute.

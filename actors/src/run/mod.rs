@@ -47,7 +47,7 @@ use std::sync::atomic::AtomicBool;
 use auth::keyring::KeyRing;
 use chrono::{DateTime, Utc};
 use engine::ports::{Journal, Outbound, Output, Ports, WithinBudget};
-use engine::{Activity, Cache, Life, RecordedStep, RunError, RunInput};
+use engine::{Activity, Cache, Completed, Life, RecordedStep, RunError, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random, ThreadId};
 use models::Models;
@@ -186,7 +186,7 @@ impl RunPorts {
 /// How the work of a run ended, if it was not dropped.
 pub(crate) enum Ran {
     /// With this output.
-    Succeeded(Value),
+    Succeeded(Completed),
     /// Without one.
     Failed(RunError),
     /// Because of a requested stop.
@@ -218,7 +218,13 @@ async fn execute<T: EventWriter>(
     tokio::select! {
         biased;
         ended = poll_fn(|context| turn.poll(context, |context| running.as_mut().poll(context))) => match ended {
-            Ok(Ok(output)) => Ran::Succeeded(output),
+            Ok(Ok(completed)) => {
+                if let Some(warning) = &completed.warning {
+                    let node = warning.node.as_deref().unwrap_or_default();
+                    tracing::info!(run, code = warning.code.as_str(), node, "run succeeded with a warning");
+                }
+                Ran::Succeeded(completed)
+            }
             Ok(Err(error)) => {
                 // The message may hold what users said; it is in the run's record.
                 let (code, node) = (error.code.as_str(), error.node.as_deref().unwrap_or_default());

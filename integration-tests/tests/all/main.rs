@@ -55,6 +55,7 @@ mod hosts;
 mod idempotency;
 mod instances;
 mod item_limits;
+mod joins;
 mod log_lines;
 mod members;
 mod models;

@@ -69,6 +69,7 @@ async fn a_run_is_accepted_at_once_and_ends_by_itself() {
       "version": 1,
       "version_id": "[id]",
       "waits_for": [],
+      "warning": null,
       "workflow_id": "[id]"
     }
     "#);

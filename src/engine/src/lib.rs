@@ -37,13 +37,13 @@ pub use cache::Cache;
 pub use canonical::{CanonicalError, digest, identity};
 pub use channel::{Channel, Rule};
 pub use check::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
-pub use compile::{CredentialUse, check, check_all, check_briefly, compile, credentials};
+pub use compile::{CredentialUse, check, check_all, check_briefly, compile, credentials, warnings};
 pub use diff::{diff, diff_config};
 pub use effects::{CollectionUse, NodeEffect, collection_uses, effects, references};
 pub use error::{NodeError, RunError};
 pub use execute::{
-    Activity, AskingStep, Effect, FilledInput, Idle, Life, Patch, Plan, PromptUse, RecordedStep, RunInfo,
-    RunInput, execute, ports, refill,
+    Activity, AskingStep, Completed, Effect, FilledInput, Idle, Life, Patch, Plan, PromptUse, RecordedStep,
+    RunInfo, RunInput, execute, ports, refill,
 };
 pub use functions::{Function, modules_named};
 pub use graph::fields::Fields;

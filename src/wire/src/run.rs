@@ -111,6 +111,9 @@ pub struct RunRecord {
     pub output: Value,
     /// Why it did not.
     pub error: Option<RunProblem>,
+    /// `run.incomplete` with the node, if it succeeded although a join was not met or no branch reached END.
+    #[serde(default)]
+    pub warning: Option<RunProblem>,
     /// What began it: `api`, `chat`, `websocket` or `rerun`.
     pub trigger: String,
     /// The run that it repeats from a step on, or whose turn it continues with an answer.
@@ -157,6 +160,9 @@ pub struct RunSummary {
     pub trigger: String,
     /// Why it failed or was cancelled.
     pub error: Option<RunProblem>,
+    /// As in the run's record.
+    #[serde(default)]
+    pub warning: Option<RunProblem>,
     /// Whether an open question waits for an answer.
     pub waits: bool,
     /// The run that it repeats from a step on, or whose turn it continues with an answer.
@@ -398,6 +404,9 @@ pub enum RunEvent {
     RunCompleted {
         /// What it came to.
         output: Value,
+        /// As in the run's record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warning: Option<RunProblem>,
     },
     /// It has failed; nothing follows.
     RunFailed {

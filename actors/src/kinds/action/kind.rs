@@ -100,9 +100,9 @@ impl Kind for ActionRuns {
 
     fn ended(events: &mut ActionEvents, outcome: Outcome) -> End {
         match outcome {
-            Outcome::Succeeded(output) => {
+            Outcome::Succeeded(completed) => {
                 events.succeeded();
-                succeeded(&output)
+                succeeded(&completed)
             }
             Outcome::Failed(error) => {
                 events.failed(error.code == ErrorCode::RunTimeout);

@@ -74,7 +74,7 @@ impl Kind for Counter {
     fn ended(events: &mut Counts, outcome: Outcome) -> End {
         events.events.push(json!({"type": "counted", "questions": events.asked}));
         match outcome {
-            Outcome::Succeeded(output) => succeeded(&output),
+            Outcome::Succeeded(completed) => succeeded(&completed),
             Outcome::Failed(error) => ended_with(RunState::Failed, &error),
             Outcome::Stopped | Outcome::Abandoned => {
                 ended_with(RunState::Cancelled, &whole(ErrorCode::RunCancelled))

@@ -222,12 +222,12 @@ impl Kind for TrainingRuns {
 
     fn ended(events: &mut TrainingEvents, outcome: Outcome) -> End {
         match outcome {
-            Outcome::Succeeded(output) => {
+            Outcome::Succeeded(completed) => {
                 if let Some(result) = events.take_result(false) {
                     events.event(result);
                 }
-                let end = succeeded(&output);
-                events.last(TrainingEvent::RunCompleted { output });
+                let end = succeeded(&completed);
+                events.last(TrainingEvent::RunCompleted { output: completed.output });
                 end
             }
             Outcome::Failed(error) => {

@@ -118,7 +118,7 @@ impl Work<TrainingEvents> for TrainingWork {
             }
         };
         match children.spawn(None, task).await {
-            ChildExit::Done(Ended::Succeeded(output)) => Ran::Succeeded(output),
+            ChildExit::Done(Ended::Succeeded(output)) => Ran::Succeeded(output.into()),
             ChildExit::Done(Ended::Stopped) => Ran::Stopped,
             ChildExit::Done(Ended::Refused(due)) => Ran::Paused(due),
             // The next owner continues it. Nothing more is written, and the shutdown does not wait for it.

@@ -1,6 +1,6 @@
 //! The end of a turn: the last events and items. Pure but for ids and time.
 
-use engine::RunError;
+use engine::{Completed, RunError};
 use serde_json::Value;
 use store::RunState;
 use wire::ErrorCode;
@@ -22,9 +22,9 @@ pub(super) fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
         // Its answer has been taken already, or comes too late.
         Outcome::Stopped if events.is_over() => {
             events.notify_no_effect();
-            succeeded(&Value::Null)
+            succeeded(&Value::Null.into())
         }
-        Outcome::Succeeded(output) => complete(events, &output),
+        Outcome::Succeeded(completed) => complete(events, &completed),
         Outcome::Failed(error) => failed(events, &error),
         Outcome::Stopped => stopped(events, IncompleteReason::Stopped, ErrorCode::RunCancelled),
         Outcome::Abandoned => stopped(events, IncompleteReason::Abandoned, ErrorCode::RunAbandoned),
@@ -35,7 +35,8 @@ pub(super) fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
 }
 
 /// A workflow that has written no text answers with its output.
-fn complete(events: &mut ChatEvents, output: &Value) -> End {
+fn complete(events: &mut ChatEvents, completed: &Completed) -> End {
+    let output = &completed.output;
     events.settle();
     if !events.has_spoken()
         && let Some(text) = output.get("reply").unwrap_or(output).as_str()
@@ -47,7 +48,7 @@ fn complete(events: &mut ChatEvents, output: &Value) -> End {
         return failed(events, &whole(ErrorCode::ChatNoReply));
     }
     events.complete();
-    succeeded(output)
+    succeeded(completed)
 }
 
 /// The partial text is kept, with the reason why it is partial.

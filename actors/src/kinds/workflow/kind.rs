@@ -106,7 +106,10 @@ fn started_run<K: Kind>(run: &Run<K>, version: &LoadedVersion) -> RunEvent {
 /// The end of a run, with its event.
 fn ended_run(events: &mut RunEvents, outcome: Outcome) -> End {
     let (end, event) = match outcome {
-        Outcome::Succeeded(output) => (succeeded(&output), RunEvent::RunCompleted { output }),
+        Outcome::Succeeded(completed) => {
+            let (end, warning) = (succeeded(&completed), completed.warning.as_ref().map(problem));
+            (end, RunEvent::RunCompleted { output: completed.output, warning })
+        }
         Outcome::Failed(error) => {
             (ended_with(RunState::Failed, &error), RunEvent::RunFailed { error: problem(&error) })
         }

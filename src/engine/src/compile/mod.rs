@@ -1,6 +1,7 @@
 //! From a document to a plan: every problem of its shape and its meaning at once.
 
 mod code;
+mod joins;
 mod names;
 mod plain_secrets;
 mod plan;
@@ -12,6 +13,7 @@ use serde_json::Value;
 use wire::FieldError;
 
 pub use code::check_all;
+pub use joins::warnings;
 pub use plan::compile;
 pub use secret_uses::{CredentialUse, credentials};
 
@@ -41,6 +43,9 @@ pub fn check(document: &Value) -> Result<Plan, Problems> {
         let reach = reach::Reach::of(&graph).filter(|_| edges_are_read);
         // Where nodes cannot be reached at all, it is that which has to be mended first.
         let sound = reach.filter(|reach| reach::check(&graph, reach, &mut check));
+        if let Some(reach) = &sound {
+            joins::check(&graph, reach, &mut check);
+        }
         names::check(&graph, sound.as_ref(), &mut check);
         plan
     });

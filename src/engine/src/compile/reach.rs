@@ -6,20 +6,23 @@ use wire::FieldError;
 
 use super::Check;
 use crate::graph::fields::nearest;
-use crate::graph::{END, Graph, OnError, START};
+use crate::graph::{END, Graph, OnError, START, Target};
 
-/// An edge in indices. No source: START; no target: END.
-struct Link {
-    edge: Option<usize>,
-    from: Vec<usize>,
-    to: Vec<usize>,
+/// An edge in indices, or the way that `on_error` leads. No source: START; no target: END.
+pub(super) struct Link {
+    /// `None`: the way of `on_error`.
+    pub(super) edge: Option<usize>,
+    pub(super) from: Vec<usize>,
+    pub(super) to: Vec<usize>,
+    /// Whether it may lead to END, or nowhere because no case holds.
+    pub(super) ends: bool,
 }
 
 /// Which node leads to which, however directly.
 pub(super) struct Reach {
-    links: Vec<Link>,
+    pub(super) links: Vec<Link>,
     /// For each node, the links that come out of it.
-    out: Vec<Vec<usize>>,
+    pub(super) out: Vec<Vec<usize>>,
 }
 
 impl Reach {
@@ -52,14 +55,15 @@ impl Reach {
             if (from.is_empty() && !starts) || !somewhere {
                 return None;
             }
-            links.push(Link { edge: Some(index), from, to });
+            let is_open = matches!(&edge.target, Target::Cases { otherwise: None, .. });
+            let ends = is_open || edge.target.names().any(|name| name == END);
+            links.push(Link { edge: Some(index), from, to, ends });
         }
         for (index, node) in graph.nodes.iter().enumerate() {
-            if let OnError::To(to) = &node.common.on_error
-                && to != END
-            {
-                links.push(Link { edge: None, from: vec![index], to: vec![meant(to)?] });
-            }
+            let OnError::To(to) = &node.common.on_error else { continue };
+            let ends = to == END;
+            let to = if ends { Vec::new() } else { vec![meant(to)?] };
+            links.push(Link { edge: None, from: vec![index], to, ends });
         }
         let mut out = vec![Vec::new(); graph.nodes.len()];
         for (index, link) in links.iter().enumerate() {
@@ -72,17 +76,30 @@ impl Reach {
         Some(Self { links, out })
     }
 
-    /// Which nodes a run can come to.
+    /// The nodes that a run can reach.
     fn reached(&self) -> Vec<bool> {
+        self.reached_by(|_, _| true)
+    }
+
+    /// The nodes that a run can reach if a link leads to a node only where `leads(link, node)` says so.
+    pub(super) fn reached_by(&self, leads: impl Fn(usize, usize) -> bool) -> Vec<bool> {
         let mut reached = vec![false; self.out.len()];
+        let mut waits: Vec<usize> = self.links.iter().map(|link| link.from.len()).collect();
         let mut open: Vec<usize> = Vec::new();
-        for link in self.links.iter().filter(|link| link.from.is_empty()) {
-            open.extend(link.to.iter().filter(|to| set(&mut reached, **to)));
+        let mut follow = |index: usize, open: &mut Vec<usize>| {
+            let targets = self.links.get(index).map(|link| link.to.as_slice()).unwrap_or_default();
+            let targets = targets.iter().copied().filter(|to| leads(index, *to));
+            open.extend(targets.filter(|to| set(&mut reached, *to)));
+        };
+        for (index, _) in self.links.iter().enumerate().filter(|(_, link)| link.from.is_empty()) {
+            follow(index, &mut open);
         }
         while let Some(node) = open.pop() {
-            for link in self.out_of(node) {
-                if link.from.iter().all(|from| is_set(&reached, *from)) {
-                    open.extend(link.to.iter().filter(|to| set(&mut reached, **to)));
+            for index in self.out.get(node).into_iter().flatten() {
+                let Some(left) = waits.get_mut(*index) else { continue };
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    follow(*index, &mut open);
                 }
             }
         }
@@ -111,7 +128,7 @@ pub(super) fn is_set(marks: &[bool], index: usize) -> bool {
 }
 
 /// Says whether it was not set before.
-fn set(marks: &mut [bool], index: usize) -> bool {
+pub(super) fn set(marks: &mut [bool], index: usize) -> bool {
     marks.get_mut(index).is_some_and(|mark| !std::mem::replace(mark, true))
 }
 

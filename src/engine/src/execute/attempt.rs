@@ -235,6 +235,7 @@ impl Visit<'_> {
             usage: Mutex::default(),
             spending: Mutex::default(),
             seen: Mutex::default(),
+            warning: Mutex::default(),
             model_calls: &self.model_calls,
             finished: self.finished.as_ref(),
             tolerated: self.continues_after_failure(),
@@ -370,6 +371,7 @@ impl Visit<'_> {
             other => other?,
         };
         record.delivery = call.delivery.lock().take();
+        call.keep_warning(record);
         self.keep(record, &result);
         Ok(result)
     }

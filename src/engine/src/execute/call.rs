@@ -10,28 +10,24 @@ use parking_lot::Mutex;
 use sandbox::Sandbox;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use wire::ErrorCode;
 use wire::chat::ItemBody;
 
+use super::Failure;
 use super::activity::{AskingStep, Place, Waiting};
 use super::attachments::Attachments;
 use super::delivery::Delivery;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
 use super::ports::{
-    Answer, Collections, Credentials, Databases, ImmediateEvent, ModelCall, Ports, Resolved, SearchIndex,
+    Answer, Collections, Credentials, Databases, ImmediateEvent, ModelCall, Ports, SearchIndex,
     SentAnnotation, SentItem, StepKey, ThreadChange, Workflows,
 };
 use super::reuse::Finished;
 use super::seen::SeenCall;
 use super::spending::Spending;
-use super::{Failure, RunInfo, RunInput, Stop, steps};
 use crate::redact::Redactor;
 use crate::{NodeError, RunError};
 use models::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelRequest, Models, Pieces};
-
-/// Most sub-workflows inside one another.
-const DEPTH: u32 = 16;
 
 /// A model by its name, with the endpoint that the graph names, and its provider.
 pub(crate) type AskedModel<'a> = (&'a str, Option<&'a Value>, &'a dyn Model);
@@ -68,6 +64,8 @@ pub(crate) struct Call<'a> {
     pub(super) seen: Mutex<Vec<SeenCall>>,
     /// Calls of models that the visit has made, in all of its attempts.
     pub(super) model_calls: &'a AtomicU32,
+    /// The warning of a workflow that it ran.
+    pub(super) warning: Mutex<Option<RunError>>,
     /// Kept for the next attempt, if there may be one.
     pub(super) finished: Option<&'a Finished>,
     /// Whether the run continues if this node fails.
@@ -371,48 +369,6 @@ impl Call<'_> {
             path.push_str(&format!("~{attempt}"));
         }
         path
-    }
-
-    /// Runs another workflow inside this node and yields its output.
-    pub(crate) async fn run_workflow(&self, workflow: &Resolved, inputs: Value) -> Result<Value, Failure> {
-        if self.frame.depth >= DEPTH {
-            let message = format!("more than {DEPTH} nested workflows");
-            return Err(NodeError::new(ErrorCode::RunRecursionLimit, message).into());
-        }
-        let problems = workflow.plan.check_inputs(&inputs);
-        if let Some(first) = problems.first() {
-            let message = format!("inputs{}: {}", first.pointer, first.message);
-            return Err(NodeError::new(ErrorCode::RunInputsInvalid, message).into());
-        }
-        let outer = &self.frame.input;
-        let frame = Frame {
-            prefix: format!("{}/", self.inside()),
-            step: Some(self.step),
-            depth: self.frame.depth + 1,
-            now: self.now,
-            halt: self.halt.child_token(),
-            tolerated: self.tolerated,
-            input: RunInput {
-                inputs,
-                messages: outer.messages_at(self.step).to_vec(),
-                config: (*workflow.config).clone(),
-                run: RunInfo {
-                    workflow_id: workflow.workflow.clone(),
-                    trigger: "workflow".to_owned(),
-                    ..outer.run.clone()
-                },
-                lives: outer.lives_without_messages(),
-                deadline: None,
-                patch: None,
-            },
-        };
-        let ended = steps::run(self.env, &workflow.plan, &frame, self.output, self.slot).await;
-        ended.map_err(|stop| match stop {
-            Stop::Halted => Failure::Halted,
-            Stop::Failed(RunError { code, message, node, retryable }) => {
-                Failure::Failed(NodeError { node, retryable, ..NodeError::new(code, message) })
-            }
-        })
     }
 }
 

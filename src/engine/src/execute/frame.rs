@@ -37,6 +37,8 @@ pub(crate) struct Env<'a> {
     pub(super) noticed: Mutex<BTreeSet<String>>,
     /// What the whole run may use.
     pub(super) budget: Budget,
+    /// The first warning of a workflow inside the run.
+    pub(super) warning: Mutex<Option<RunError>>,
     /// If set, nothing is executed: inputs are filled again for it.
     pub(super) refill: Option<Refill>,
 }

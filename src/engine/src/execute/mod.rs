@@ -22,6 +22,7 @@ mod observer;
 mod output;
 mod plan;
 pub mod ports;
+mod progress;
 mod reads;
 mod recorded;
 mod refill;
@@ -32,6 +33,7 @@ mod spending;
 mod steps;
 mod stores;
 mod unknown;
+mod workflow;
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
@@ -142,7 +144,22 @@ pub struct RunInfo {
     pub trigger: String,
 }
 
-/// Runs a plan to its end and yields its output.
+/// The end of a graph that did not fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completed {
+    /// Its output.
+    pub output: Value,
+    /// `run.incomplete`, if a join in it or in a workflow inside it was not met, or no branch reached END.
+    pub warning: Option<RunError>,
+}
+
+impl From<Value> for Completed {
+    fn from(output: Value) -> Self {
+        Self { output, warning: None }
+    }
+}
+
+/// Runs a plan to its end.
 ///
 /// `recorded` is the journal of an earlier life; empty for a new run. Rows of the last super-step are handed to the
 /// journal but not waited for: the caller that ends the run writes its end after them. Dropping the future stops the
@@ -155,11 +172,12 @@ pub async fn execute(
     input: RunInput,
     recorded: Vec<RecordedStep>,
     ports: Ports<'_>,
-) -> Result<Value, RunError> {
+) -> Result<Completed, RunError> {
     let deadline = input.deadline;
     let budget = Budget::new(&recorded);
     let env = Env {
         ports,
+        warning: Mutex::new(workflow::recorded_warning(&recorded)),
         recorded: Recorded::new(recorded),
         redactor: Redactor::default(),
         noticed: Mutex::default(),
@@ -187,7 +205,7 @@ pub async fn execute(
         }
         None => running.await,
     };
-    let output = ended.map_err(|stop| match stop {
+    let Completed { output, warning } = ended.map_err(|stop| match stop {
         Stop::Failed(error) => error,
         // The only node in progress has exceeded the budget, and nothing else has polled.
         Stop::Halted => {
@@ -197,7 +215,7 @@ pub async fn execute(
     })?;
     let fits = limits::json(&output);
     fits.map_err(|error| RunError::whole(error.code, format!("output: {}", error.message)))?;
-    Ok(output)
+    Ok(Completed { output, warning: warning.or_else(|| env.warning.lock().take()) })
 }
 
 /// Why a graph did not come to its end.

@@ -11,8 +11,8 @@ use wire::FieldError;
 use super::node::{Effect, Node};
 use crate::Problems;
 use crate::channel::Channel;
-use crate::graph::Common;
 use crate::graph::fields::{escape, listed, nearest};
+use crate::graph::{Common, END, OnError};
 use crate::schema::Schema;
 
 /// A graph that is ready to run.
@@ -88,6 +88,18 @@ impl Plan {
     #[must_use]
     pub fn reads_action(&self) -> bool {
         self.reads_action
+    }
+
+    /// Whether an edge or an `on_error` may lead to END.
+    pub(crate) fn leads_to_end(&self) -> bool {
+        let is_end = |to: &Destination| *to == Destination::End;
+        let edges = self.edges.iter().any(|edge| match &edge.target {
+            PlanTarget::To(to) => is_end(to),
+            PlanTarget::Cases { cases, otherwise } => {
+                otherwise.as_ref().is_some_and(is_end) || cases.iter().any(|(_, to)| is_end(to))
+            }
+        });
+        edges || self.nodes.iter().any(|node| matches!(&node.common.on_error, OnError::To(to) if to == END))
     }
 
     /// The graph's `inputs` schema as it was written.

@@ -63,6 +63,7 @@ pub async fn refill(
         recorded: Recorded::new(recorded),
         redactor: Redactor::default(),
         noticed: Mutex::default(),
+        warning: Mutex::default(),
         refill: Some(Refill {
             wanted,
             found: Mutex::default(),

@@ -17,8 +17,9 @@ use super::aside::filled;
 use super::attempt::{Receipt, Visit, Visited};
 use super::frame::{Env, Frame, lost};
 use super::output::{SlotOutput, StepOutput};
+use super::progress::Progress;
 use super::scope::Scope;
-use super::{Destination, Failure, PlanNode, PlanTarget, Stop};
+use super::{Completed, Destination, Failure, PlanNode, PlanTarget, Stop};
 use crate::graph::{END, OnError};
 use crate::template::functions::ids;
 use crate::template::{fill, holds};
@@ -31,7 +32,7 @@ pub(super) fn run<'a>(
     frame: &'a Frame,
     output: &'a StepOutput<'a>,
     slot: usize,
-) -> BoxFuture<'a, Result<Value, Stop>> {
+) -> BoxFuture<'a, Result<Completed, Stop>> {
     async move {
         let problems = plan.check_inputs(frame.inputs());
         if let Some(first) = problems.first() {
@@ -48,7 +49,7 @@ pub(super) fn run<'a>(
             into: SlotOutput { output, slot },
             scope: Scope::new(plan, frame),
             visits: vec![0; plan.nodes.len()],
-            arrived: plan.edges.iter().map(|edge| vec![false; edge.from.len()]).collect(),
+            progress: Progress::of(plan),
             ended_with: Vec::new(),
             places: Semaphore::new(concurrency),
         };
@@ -64,8 +65,7 @@ struct Execution<'a> {
     into: SlotOutput<'a>,
     scope: Scope,
     visits: Vec<u32>,
-    /// For each edge, which of its sources have finished since it last led on.
-    arrived: Vec<Vec<bool>>,
+    progress: Progress,
     /// Nodes whose edge reached END.
     ended_with: Vec<usize>,
     places: Semaphore,
@@ -85,8 +85,9 @@ struct Step {
 }
 
 impl Execution<'_> {
-    async fn finish(&mut self, limit: u32) -> Result<Value, Stop> {
+    async fn finish(&mut self, limit: u32) -> Result<Completed, Stop> {
         let mut due = self.after_start().await?;
+        let mut last = Vec::new();
         let mut number = 0;
         let mut receipts: Vec<Receipt> = Vec::new();
         while !due.is_empty() {
@@ -102,9 +103,11 @@ impl Execution<'_> {
             self.begin_life(number);
             let step = self.step(self.frame.step.unwrap_or(number), &due).await?;
             receipts = step.receipts;
-            due = self.after(&due, &step.diverted).await?;
+            let next = self.after(&due, &step.diverted).await?;
+            last = std::mem::replace(&mut due, next);
         }
-        self.output().await
+        let output = self.output().await?;
+        Ok(Completed { output, warning: self.progress.warning(self.plan, self.frame, &last) })
     }
 
     /// Where this run continues from the steps of another, moves the clock of the outermost graph forward, and reads the thread as it
@@ -295,13 +298,15 @@ impl Execution<'_> {
         self.plan.nodes.iter().position(|node| node.name == name).map(Destination::Node)
     }
 
-    async fn after_start(&self) -> Result<Vec<usize>, Stop> {
+    async fn after_start(&mut self) -> Result<Vec<usize>, Stop> {
         let view = self.scope.view();
         let mut due = Vec::new();
         for edge in self.plan.edges.iter().filter(|edge| edge.from.is_empty()) {
             let chosen = choose(self.env.ports.sandbox, &edge.target, &view, self.scope.is_heavy()).await;
-            if let Some(Destination::Node(to)) = chosen.map_err(unchosen)? {
-                due.push(to);
+            match chosen.map_err(unchosen)? {
+                Some(Destination::Node(to)) => due.push(to),
+                Some(Destination::End) => self.progress.reached_end = true,
+                None => {}
             }
         }
         Ok(in_file_order(due))
@@ -323,17 +328,13 @@ impl Execution<'_> {
                 Destination::End => self.ended_with.push(*from),
             }
         }
-        for (edge, arrived) in self.plan.edges.iter().zip(&mut self.arrived) {
+        for (edge, progress) in self.plan.edges.iter().zip(&mut self.progress.edges) {
             if edge.from.is_empty() || !edge.from.iter().any(leads_on) {
                 continue;
             }
-            for (from, arrived) in edge.from.iter().zip(arrived.iter_mut()) {
-                *arrived |= leads_on(from);
-            }
-            if !arrived.iter().all(|arrived| *arrived) {
+            if !progress.arrive(edge.from.iter().map(leads_on)) {
                 continue;
             }
-            arrived.fill(false);
             let source = edge.from.first().and_then(|from| self.plan.nodes.get(*from));
             let chosen = choose(self.env.ports.sandbox, &edge.target, &view, heavy).await;
             let chosen = chosen.map_err(|error| match source {
@@ -346,6 +347,7 @@ impl Execution<'_> {
                 None => {}
             }
         }
+        self.progress.reached_end |= !self.ended_with.is_empty();
         Ok(in_file_order(due))
     }
 

@@ -13,6 +13,7 @@ mod diffing;
 mod endpoint;
 mod examples;
 mod functions;
+mod joins;
 mod limits;
 mod module_functions;
 mod nodes;

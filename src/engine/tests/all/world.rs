@@ -9,7 +9,7 @@ use engine::ports::{
     ModelBudget, ModelObserver, Ports, Rehearsal, Spending, StepOutcome, StepRecord, WithinBudget,
 };
 use engine::{
-    Activity, Cache, Life, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute, refill,
+    Activity, Cache, Completed, Life, Patch, Plan, RecordedStep, RunError, RunInfo, RunInput, execute, refill,
 };
 use kernel::{Clock, ManualClock, SeededRandom};
 use models::{Model, ModelError, Models};
@@ -286,7 +286,7 @@ pub(crate) fn outbound(allow: &[net::HostPort]) -> net::Client {
     if allow.is_empty() { CLOSED.get_or_init(make).clone() } else { make() }
 }
 
-pub(crate) struct Begun(tokio::task::JoinHandle<Result<Value, RunError>>);
+pub(crate) struct Begun(tokio::task::JoinHandle<Result<Completed, RunError>>);
 
 impl Begun {
     /// Drops the run where it is.
@@ -299,6 +299,11 @@ impl Begun {
     }
 
     pub(crate) async fn end(self) -> Result<Value, RunError> {
+        self.completed().await.map(|completed| completed.output)
+    }
+
+    /// The end with its warning.
+    pub(crate) async fn completed(self) -> Result<Completed, RunError> {
         self.0.await.unwrap()
     }
 }

@@ -165,7 +165,7 @@ impl Window {
                  r.finished_at
              FROM (SELECT a.run_id {source} ORDER BY a.run_id DESC LIMIT $5) w
              CROSS JOIN LATERAL (SELECT release_id, binding, user_id FROM app_runs WHERE run_id = w.run_id LIMIT 1) a
-             CROSS JOIN LATERAL (SELECT status, substring(error FROM '"code":"([^"]+)"') AS error_code, created_at, finished_at
+             CROSS JOIN LATERAL (SELECT status, CASE WHEN status <> 'succeeded' THEN substring(error FROM '"code":"([^"]+)"') END AS error_code, created_at, finished_at
                    FROM runs WHERE id = w.run_id LIMIT 1) r
              CROSS JOIN LATERAL (SELECT CASE WHEN r.status = 'waiting' THEN 'running'
                    WHEN r.status = 'failed' AND r.error_code = 'run.timeout' THEN 'timed_out' ELSE r.status END AS state) s

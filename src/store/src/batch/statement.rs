@@ -16,8 +16,8 @@ use crate::system::partitions::partition_name;
 
 /// An attempt's outcome follows its start; nothing follows an outcome.
 const STEP_AGAIN: &str = "(run_id, node, visit, attempt) DO UPDATE SET status = excluded.status, \
-     result = excluded.result, result_blob = excluded.result_blob, error = excluded.error, finished_at = excluded.finished_at \
-     WHERE run_steps.finished_at IS NULL";
+     result = excluded.result, result_blob = excluded.result_blob, error = excluded.error, note = coalesce(excluded.note, run_steps.note), \
+     finished_at = excluded.finished_at WHERE run_steps.finished_at IS NULL";
 
 /// A value may be there already, from any writer. It is made young again, or it could be deleted as unreferenced.
 const BLOB_AGAIN: &str =

@@ -168,7 +168,9 @@ pub async fn run_case(
     let ended = tokio::select! {
         biased;
         () = scope.exhausted().cancelled() => Err(CaseError::Exhausted),
-        ended = execute(plan, input, Vec::new(), ports) => ended.map_err(CaseError::Failed),
+        ended = execute(plan, input, Vec::new(), ports) => {
+            ended.map(|completed| completed.output).map_err(CaseError::Failed)
+        }
         () = over => Err(CaseError::Timeout),
     };
     // A node may hide what its call was refused.

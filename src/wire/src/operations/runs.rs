@@ -160,6 +160,7 @@ mod examples {
     "reply": "It is on its way."
   },
   "error": null,
+  "warning": null,
   "trigger": "api",
   "origin_run_id": null,
   "continued_by": null,
@@ -185,6 +186,7 @@ mod examples {
       "status": "succeeded",
       "trigger": "api",
       "error": null,
+      "warning": null,
       "waits": false,
       "origin_run_id": null,
       "thread_id": null,

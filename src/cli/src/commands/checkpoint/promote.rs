@@ -43,7 +43,7 @@ impl Use {
         if session.output == Output::Json {
             return say(pretty(&SavedCheckpoint { saved, new })?);
         }
-        warn(session, &saved.warnings, &());
+        warn(session.output, &saved.warnings, &());
         let (number, from) = (saved.version.version.unwrap_or_default(), checkpoint.config_version);
         let workflow = Paint::stdout().bold(&self.workflow);
         if new {

@@ -122,6 +122,11 @@ fn conclude(session: &Session, run: &RunRecord, quiet: bool, cancelled: bool) ->
         if !quiet {
             complain(Paint::stderr().dim(format_args!("Done{}. Every step: {trace}", watcher::took(run))));
         }
+        if let Some(warning) = &run.warning {
+            let node = warning.node.as_deref().map(|node| format!(" before {node}")).unwrap_or_default();
+            let text = format!("{} ({}{node})", warning.message, warning.code);
+            complain(format_args!("{} {}", Paint::stderr().warning("warning:"), harmless(&text)));
+        }
         let output = pretty(&run.output)?;
         if stdout_is_seen() { say(harmless(&output)) } else { say(output) }?;
     }

@@ -109,6 +109,9 @@ fn row(run: RunSummary) -> [String; 7] {
         run.version.map_or_else(|| "draft".to_owned(), |number| number.to_string()),
         run.trigger,
         status.to_owned(),
-        run.error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default(),
+        run.error
+            .or(run.warning)
+            .map(|error| format!("{} ({})", error.message, error.code))
+            .unwrap_or_default(),
     ]
 }

@@ -55,6 +55,10 @@ pub(super) fn show(run: &RunRecord) -> Result<(), Failure> {
         let node = error.node.as_deref().map(|node| format!("{node}: ")).unwrap_or_default();
         line("error", &format!("{node}{} ({})", error.message, error.code))?;
     }
+    if let Some(warning) = &run.warning {
+        let node = warning.node.as_deref().map(|node| format!("{node}: ")).unwrap_or_default();
+        line("warning", &format!("{node}{} ({})", warning.message, warning.code))?;
+    }
     line("inputs", &pretty(&run.inputs)?)?;
     if run.status == RunState::Succeeded {
         line("output", &pretty(&run.output)?)?;

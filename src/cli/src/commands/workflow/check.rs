@@ -39,7 +39,7 @@ impl Check {
                 CheckVersion { graph: file.graph.clone(), runnable_config: file.runnable_config.clone() };
             let checked = block_on(async { Ok(session.client.check(&wanted).await) })?;
             let checked = checked.map_err(|error| session.failed(error))?;
-            warn(&session, &checked.warnings, &file);
+            warn(session.output, &checked.warnings, &file);
             checked
         } else {
             options.without_service("workflow check, unless --service is given,")?;
@@ -48,7 +48,9 @@ impl Check {
             let checked = block_on(async { Ok(engine::check_all(&file.graph, &sandbox).await) })?;
             let checked = checked.map_err(|error| Failure::from(Complaint::failed(error.to_string())))?;
             let errors = checked.err().unwrap_or_default();
-            Checked { valid: errors.is_empty(), errors, warnings: Vec::new() }
+            let warnings = engine::warnings(&file.graph);
+            warn(options.output(), &warnings, &file);
+            Checked { valid: errors.is_empty(), errors, warnings }
         };
         match (options.output(), checked.valid) {
             (Output::Json, valid) => {

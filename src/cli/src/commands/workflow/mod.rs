@@ -83,8 +83,8 @@ pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Re
 }
 
 /// What may be a mistake, on standard error.
-pub(super) fn warn(session: &Session, warnings: &[FieldError], places: &impl Places) {
-    if session.output == Output::Json {
+pub(super) fn warn(output: Output, warnings: &[FieldError], places: &impl Places) {
+    if output == Output::Json {
         return;
     }
     let paint = Paint::stderr();

@@ -61,7 +61,7 @@ impl Upload {
         if session.output == Output::Json {
             return say(pretty(&Uploaded { saved, new })?);
         }
-        warn(session, &saved.warnings, &file);
+        warn(session.output, &saved.warnings, &file);
         if let Some(name) = made {
             say(format_args!("Created workflow \"{name}\"."))?;
         }

@@ -17,6 +17,7 @@ use crate::http::time;
 pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuestion>) -> RunRecord {
     let options: Option<RunOptions> = row.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let options = options.unwrap_or_default();
+    let (error, warning) = problems(row.status, row.error.as_deref());
     RunRecord {
         id: row.id.to_string(),
         workflow_id: row.workflow_id.to_string(),
@@ -25,7 +26,8 @@ pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuest
         status: row.status,
         inputs: value(Some(&row.inputs)),
         output: value(row.output.as_deref()),
-        error: row.error.as_deref().and_then(problem),
+        error,
+        warning,
         trigger: row.trigger,
         waits_for: questions.into_iter().map(waits_for).collect(),
         continued_by: None,
@@ -48,6 +50,8 @@ pub(super) fn summary(row: ListedRun) -> Result<RunSummary, StoreError> {
     let options: Option<RunOptions> = row.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let origin = origin_of(&options.unwrap_or_default(), row.continues);
     let status = RunState::from_name(&row.status);
+    let status = status.ok_or_else(|| StoreError::Corrupt(format!("run status {}", row.status)))?;
+    let (error, warning) = problems(status, row.error.as_deref());
     Ok(RunSummary {
         id: row.id.to_string(),
         workflow_id: row.workflow_id.to_string(),
@@ -55,9 +59,10 @@ pub(super) fn summary(row: ListedRun) -> Result<RunSummary, StoreError> {
         workflow_name: row.name,
         version: row.number,
         version_id: row.version_id.to_string(),
-        status: status.ok_or_else(|| StoreError::Corrupt(format!("run status {}", row.status)))?,
+        status,
         trigger: row.trigger,
-        error: row.error.as_deref().and_then(problem),
+        error,
+        warning,
         waits: row.waits,
         origin_run_id: origin.map(|run| run.to_string()),
         thread_id: row.thread_id.map(|id| ThreadId(id).to_string()),
@@ -134,6 +139,12 @@ fn value(text: Option<&str>) -> Value {
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
     Value::deserialize(&mut reader).unwrap_or_default()
+}
+
+/// The error and the warning of a run: a run that succeeded stores a warning where others store their error.
+fn problems(status: RunState, stored: Option<&str>) -> (Option<RunProblem>, Option<RunProblem>) {
+    let stored = stored.and_then(problem);
+    if status == RunState::Succeeded { (None, stored) } else { (stored, None) }
 }
 
 fn problem(text: &str) -> Option<RunProblem> {

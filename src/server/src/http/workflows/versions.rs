@@ -48,6 +48,7 @@ pub(super) async fn create(
     let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
     check_all(&wanted, named.errors, &caller.app().system().sandbox().of(workflow.workspace_id)).await?;
     let mut warned = warnings::of_references(caller, &wanted.graph, Some(&workflow)).await?;
+    warned.extend(engine::warnings(&wanted.graph));
     warned.extend(named.warnings);
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
     let new = frozen(caller, workflow.id, wanted)?;
@@ -292,6 +293,7 @@ pub(super) async fn check(
     let mut errors = [graph, named.errors, config_problems(config)].concat();
     errors.truncate(MOST_PROBLEMS);
     let mut warnings = warnings::of_references(&caller, &wanted.graph, None).await?;
+    warnings.extend(engine::warnings(&wanted.graph));
     warnings.extend(named.warnings);
     warnings.extend(config.map(runnable_config::warnings).unwrap_or_default());
     Ok(Json(Checked { valid: errors.is_empty(), errors, warnings }))

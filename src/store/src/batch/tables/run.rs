@@ -43,7 +43,7 @@ pub struct RunUpdate {
     pub started_at: Option<DateTime<Utc>>,
     /// JSON.
     pub output: Option<String>,
-    /// JSON `{code, message, node}`.
+    /// JSON `{code, message, node}`: why it failed; of a run that succeeded, a warning.
     pub error: Option<String>,
     /// When it ended, if it has.
     pub finished_at: Option<DateTime<Utc>>,

@@ -37,6 +37,7 @@ fn ended() -> RunRecord {
         inputs: inputs(),
         output: output(),
         error: None,
+        warning: None,
         trigger: "api".into(),
         origin_run_id: None,
         continued_by: None,
@@ -122,7 +123,7 @@ fn events() -> Vec<RunEvent> {
         RunEvent::RunWaiting(waits_for()),
         RunEvent::Progress { text: "Reading the order …".into() },
         RunEvent::Notice { level: NoticeLevel::Warning, message: "It may take a day.".into(), title: None },
-        RunEvent::RunCompleted { output: output() },
+        RunEvent::RunCompleted { output: output(), warning: None },
         RunEvent::RunFailed { error: failed() },
         RunEvent::RunCancelled { error: stopped() },
     ]

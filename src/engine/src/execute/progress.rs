@@ -1,0 +1,82 @@
+//! The progress of a graph along its edges, and the warning if it ends before a join is met or END is reached.
+
+use std::sync::Arc;
+
+use wire::ErrorCode;
+
+use super::frame::Frame;
+use super::{Destination, Plan, PlanEdge, PlanNode, PlanTarget};
+use crate::RunError;
+
+/// The progress of a graph.
+pub(super) struct Progress {
+    pub(super) edges: Vec<EdgeProgress>,
+    /// Whether an edge or `on_error` reached END.
+    pub(super) reached_end: bool,
+}
+
+/// The progress of an edge.
+pub(super) struct EdgeProgress {
+    /// For each source, whether it has finished since the edge last led on.
+    arrived: Vec<bool>,
+    /// Whether all of its sources have ever finished.
+    led_on: bool,
+}
+
+impl EdgeProgress {
+    /// Notes which sources have finished in a step. Returns whether the edge leads on.
+    pub(super) fn arrive(&mut self, finished: impl Iterator<Item = bool>) -> bool {
+        for (arrived, finished) in self.arrived.iter_mut().zip(finished) {
+            *arrived |= finished;
+        }
+        let leads_on = self.arrived.iter().all(|arrived| *arrived);
+        if leads_on {
+            self.arrived.fill(false);
+            self.led_on = true;
+        }
+        leads_on
+    }
+
+    fn is_unmet(&self) -> bool {
+        !self.led_on && self.arrived.contains(&true)
+    }
+}
+
+impl Progress {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let edge = |edge: &PlanEdge| EdgeProgress { arrived: vec![false; edge.from.len()], led_on: false };
+        Self { edges: plan.edges.iter().map(edge).collect(), reached_end: false }
+    }
+
+    /// A warning if a join was never met, or if no branch reached END although the graph leads there.
+    pub(super) fn warning(&self, plan: &Plan, frame: &Frame, last: &[usize]) -> Option<RunError> {
+        let mut edges = plan.edges.iter().zip(&self.edges);
+        let (node, message) = match edges.find(|(_, progress)| progress.is_unmet()) {
+            Some((edge, progress)) => (target(plan, edge), unmet(plan, edge, progress)),
+            None if self.reached_end || !plan.leads_to_end() => return None,
+            None => {
+                let last = last.first().and_then(|last| plan.nodes.get(*last));
+                (last, "no branch of the graph reached END".to_owned())
+            }
+        };
+        let node = node.map(|node| frame.path(&node.name));
+        Some(RunError { node, ..RunError::whole(ErrorCode::RunIncomplete, message) })
+    }
+}
+
+/// The node that an edge always leads to.
+fn target<'a>(plan: &'a Plan, edge: &PlanEdge) -> Option<&'a Arc<PlanNode>> {
+    match &edge.target {
+        PlanTarget::To(Destination::Node(to)) => plan.nodes.get(*to),
+        _ => None,
+    }
+}
+
+fn unmet(plan: &Plan, edge: &PlanEdge, progress: &EdgeProgress) -> String {
+    let quoted = |finished: bool| {
+        let sources = edge.from.iter().zip(&progress.arrived).filter(|(_, arrived)| **arrived == finished);
+        let nodes = sources.filter_map(|(from, _)| plan.nodes.get(*from));
+        nodes.map(|node| format!("'{}'", node.name)).collect::<Vec<_>>().join(", ")
+    };
+    format!("a join was not met: {} finished, {} did not run", quoted(true), quoted(false))
+}

@@ -1,0 +1,81 @@
+//! Workflows inside a run. The note of the node's journal row keeps their warnings for a later life of the run.
+
+use serde_json::{Value, json};
+use wire::ErrorCode;
+
+use super::call::Call;
+use super::frame::Frame;
+use super::ports::{Resolved, StepRecord};
+use super::recorded::RecordedStep;
+use super::{Completed, Failure, RunInfo, RunInput, Stop, steps};
+use crate::{NodeError, RunError};
+
+/// Maximum depth of workflows inside one another.
+const DEPTH: u32 = 16;
+/// The member of a note.
+const WARNING: &str = "warning";
+
+impl Call<'_> {
+    /// Runs another workflow inside this node and yields its output.
+    pub(crate) async fn run_workflow(&self, workflow: &Resolved, inputs: Value) -> Result<Value, Failure> {
+        if self.frame.depth >= DEPTH {
+            let message = format!("more than {DEPTH} nested workflows");
+            return Err(NodeError::new(ErrorCode::RunRecursionLimit, message).into());
+        }
+        let problems = workflow.plan.check_inputs(&inputs);
+        if let Some(first) = problems.first() {
+            let message = format!("inputs{}: {}", first.pointer, first.message);
+            return Err(NodeError::new(ErrorCode::RunInputsInvalid, message).into());
+        }
+        let outer = &self.frame.input;
+        let frame = Frame {
+            prefix: format!("{}/", self.inside()),
+            step: Some(self.step),
+            depth: self.frame.depth + 1,
+            now: self.now,
+            halt: self.halt.child_token(),
+            tolerated: self.tolerated,
+            input: RunInput {
+                inputs,
+                messages: outer.messages_at(self.step).to_vec(),
+                config: (*workflow.config).clone(),
+                run: RunInfo {
+                    workflow_id: workflow.workflow.clone(),
+                    trigger: "workflow".to_owned(),
+                    ..outer.run.clone()
+                },
+                lives: outer.lives_without_messages(),
+                deadline: None,
+                patch: None,
+            },
+        };
+        let ended = steps::run(self.env, &workflow.plan, &frame, self.output, self.slot).await;
+        let Completed { output, warning } = ended.map_err(|stop| match stop {
+            Stop::Halted => Failure::Halted,
+            Stop::Failed(RunError { code, message, node, retryable }) => {
+                Failure::Failed(NodeError { node, retryable, ..NodeError::new(code, message) })
+            }
+        })?;
+        *self.warning.lock() = warning;
+        Ok(output)
+    }
+
+    /// Keeps the warning of a workflow inside this node with the node's row.
+    pub(super) fn keep_warning(&self, record: &mut StepRecord) {
+        let Some(warning) = self.warning.lock().take() else { return };
+        let note = record.note.get_or_insert_with(|| json!({}));
+        if let Some(members) = note.as_object_mut() {
+            members.insert(WARNING.to_owned(), json!({"message": warning.message, "node": warning.node}));
+        }
+        self.env.warning.lock().get_or_insert(warning);
+    }
+}
+
+/// The first warning of an earlier life.
+pub(super) fn recorded_warning(rows: &[RecordedStep]) -> Option<RunError> {
+    rows.iter().filter(|row| row.result.is_some()).find_map(|row| {
+        let warning = row.note.as_ref()?.get(WARNING)?;
+        let text = |name: &str| warning.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(RunError { node: text("node"), ..RunError::whole(ErrorCode::RunIncomplete, text("message")?) })
+    })
+}

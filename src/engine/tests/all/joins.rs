@@ -1,0 +1,180 @@
+//! Joins that a choice leaves unmet: reported when a graph is checked, and a warning of its run.
+
+use engine::{check, compile, parse, warnings};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use wire::ErrorCode;
+
+use crate::ports::{graph, plan, template};
+use crate::world::{World, recorded, settle};
+
+fn nodes(names: &[&str]) -> Value {
+    names.iter().map(|name| template(name, name)).collect()
+}
+
+fn choice(from: &str, when: &str, to: &str, otherwise: &str) -> Value {
+    json!({"from": from, "cases": [{"when": when, "to": to}], "else": otherwise})
+}
+
+/// `a` chooses between `b` and `c`, which `d` waits for.
+fn exclusive() -> Value {
+    let edges = json!([
+        ["START", "a"], choice("a", "inputs.go", "b", "c"), {"from": ["b", "c"], "to": "d"}, ["d", "END"]
+    ]);
+    graph(nodes(&["a", "b", "c", "d"]), edges)
+}
+
+/// `a` runs `c` always and `b` sometimes, and `d` waits for both.
+fn optional() -> Value {
+    let edges = json!([
+        ["START", "a"], choice("a", "inputs.go", "b", "END"), ["a", "c"], {"from": ["b", "c"], "to": "d"}, ["d", "END"]
+    ]);
+    graph(nodes(&["a", "b", "c", "d"]), edges)
+}
+
+fn problems(graph: &Value) -> Vec<String> {
+    let problems = check(graph).err().unwrap_or_default();
+    problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
+}
+
+fn warned(graph: &Value) -> Vec<String> {
+    warnings(graph).iter().map(|warning| format!("{} {}", warning.pointer, warning.code)).collect()
+}
+
+#[test]
+fn joins_of_different_branches_are_refused() {
+    assert_eq!(problems(&exclusive()), ["/edges/2/from never_met"]);
+    let problem = check(&exclusive()).err().unwrap().remove(0);
+    assert_eq!(
+        problem.message,
+        "waits for 'b', 'c', which never all run: they are on different branches of a choice"
+    );
+    let each = r#"one edge from each: {"from": "b", "to": "d"}, {"from": "c", "to": "d"}"#;
+    assert_eq!(problem.suggestion.as_deref(), Some(each));
+    let mut diverts = graph(
+        nodes(&["a", "b", "c", "d"]),
+        json!([["START", "a"], ["a", "b"], {"from": ["b", "c"], "to": "d"}, ["d", "END"]]),
+    );
+    diverts["nodes"][0]["on_error"] = json!({"to": "c"});
+    assert_eq!(problems(&diverts), ["/edges/2/from never_met"], "on_error is a choice too");
+}
+
+#[test]
+fn joins_that_a_choice_can_lead_past_are_warned_about() {
+    assert_eq!(
+        (problems(&optional()), warned(&optional())),
+        (vec![], vec!["/edges/3/from may_not_be_met".into()])
+    );
+    let message = warnings(&optional()).remove(0).message;
+    assert!(message.contains("'c' can run in a run in which 'b' does not"), "{message}");
+    let mut diverts = graph(
+        nodes(&["a", "b", "c", "d"]),
+        json!([["START", "a"], ["START", "b"], {"from": ["a", "b"], "to": "d"}, ["d", "END"], ["c", "END"]]),
+    );
+    diverts["nodes"][0]["on_error"] = json!({"to": "c"});
+    assert_eq!(warned(&diverts), ["/edges/2/from may_not_be_met"]);
+}
+
+#[test]
+fn joins_that_every_run_meets_are_not_warned_about() {
+    let names = ["a", "b", "c", "d", "e"];
+    let join = json!({"from": ["b", "c"], "to": "d"});
+    for (edges, what) in [
+        (json!([["START", "b"], ["START", "c"], join, ["d", "e"], ["e", "a"]]), "a fan-out"),
+        (
+            json!([["START", "a"], choice("a", "inputs.go", "e", "END"), ["e", "b"], ["e", "c"], join]),
+            "both behind one choice",
+        ),
+        (
+            json!([["START", "a"], ["START", "c"], choice("a", "inputs.go", "a", "b"), join, ["d", "e"]]),
+            "a loop that ends at the source",
+        ),
+        (
+            json!([["START", "a"], ["START", "c"], choice("a", "inputs.go", "e", "b"), ["e", "b"], join]),
+            "both branches lead to the source",
+        ),
+        (json!([["START", "b"], ["b", "c"], join, ["d", "a"], ["a", "e"]]), "one after the other"),
+    ] {
+        let graph = graph(nodes(&names), edges);
+        assert_eq!((problems(&graph), warned(&graph)), (vec![], vec![]), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_with_an_unmet_join_has_a_warning() {
+    for (go, warning) in [(true, None), (false, Some("a join was not met: 'c' finished, 'b' did not run"))] {
+        let world = World::new().inputs(json!({"go": go}));
+        let begun = world.begin(&plan(&optional()));
+        settle().await;
+        let completed = begun.completed().await.unwrap();
+        let said = completed.warning.map(|warning| (warning.code, warning.message, warning.node));
+        let expected = warning.map(|text| (ErrorCode::RunIncomplete, text.to_owned(), Some("d".to_owned())));
+        assert_eq!(said, expected, "go: {go}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_of_which_no_branch_reaches_end_has_a_warning() {
+    let edges =
+        json!([["START", "a"], {"from": "a", "cases": [{"when": "inputs.go", "to": "b"}]}, ["b", "END"]]);
+    let dead_end = json!([["START", "a"], ["a", "b"]]);
+    for (edges, go, warned) in [(&edges, false, true), (&edges, true, false), (&dead_end, true, false)] {
+        let world = World::new().inputs(json!({"go": go}));
+        let begun = world.begin(&plan(&graph(nodes(&["a", "b"]), edges.clone())));
+        settle().await;
+        let warning = begun.completed().await.unwrap().warning;
+        let said = warning.map(|warning| (warning.message, warning.node));
+        let expected = ("no branch of the graph reached END".to_owned(), Some("a".to_owned()));
+        assert_eq!(said, warned.then_some(expected));
+    }
+}
+
+#[tokio::test]
+async fn the_warning_of_a_sub_workflow_survives_a_crash() {
+    let outer = json!([
+        {"name": "inner", "type": "sub_workflow", "workflow": "inner", "inputs": {"go": false}},
+        template("last", "done"),
+    ]);
+    let outer = plan(&graph(outer, json!([["START", "inner"], ["inner", "last"], ["last", "END"]])));
+    let world = World::new().workflow("inner", &optional());
+    let begun = world.begin(&outer);
+    settle().await;
+    let first = begun.completed().await.unwrap().warning.unwrap();
+    assert_eq!((first.code, first.node.as_deref()), (ErrorCode::RunIncomplete, Some("inner/d")));
+    let rows = world.journal.rows.lock().clone();
+    let resumed = World::new().workflow("inner", &optional()).recorded(recorded(&rows));
+    let begun = resumed.begin(&outer);
+    settle().await;
+    assert_eq!(begun.completed().await.unwrap().warning, Some(first));
+}
+
+proptest! {
+    /// The check never misses: a run of a graph without warnings meets every join that it reaches.
+    #[test]
+    fn runs_of_graphs_without_warnings_meet_their_joins(
+        edges in prop::collection::vec((0_usize..6, 0_usize..6, 0_usize..7, 0_usize..8), 1..9),
+        go in any::<bool>(),
+    ) {
+        let names = ["a", "b", "c", "d", "e", "f"];
+        let place = |index: usize| names.get(index).copied().unwrap_or("END");
+        let mut all = vec![json!({"from": "START", "to": "a"}), json!({"from": "START", "to": "b"})];
+        all.extend(edges.into_iter().map(|(from, second, to, kind)| match kind {
+            0 | 1 if from != second => json!({"from": [place(from), place(second)], "to": place(to)}),
+            2 | 3 => choice(place(from), "inputs.go", place(second), place(to)),
+            4 => json!({"from": place(from), "cases": [{"when": "not inputs.go", "to": place(to)}]}),
+            _ => json!({"from": place(from), "to": place(to)}),
+        }));
+        let graph = graph(nodes(&names), json!(all));
+        let may_be_unmet = !warnings(&graph).is_empty() || problems(&graph).iter().any(|it| it.contains("never_met"));
+        let found = compile(&parse(&graph).unwrap()).ok().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ended = runtime.block_on(async {
+            let begun = World::new().inputs(json!({"go": go})).begin(&std::sync::Arc::new(found));
+            begun.completed().await
+        });
+        // Loops without a way out end at the limit.
+        let Ok(completed) = ended else { return Ok(()) };
+        let is_unmet = completed.warning.is_some_and(|warning| warning.message.contains("join"));
+        prop_assert!(!is_unmet || may_be_unmet);
+    }
+}
