@@ -106,3 +106,28 @@ async fn a_database_that_is_not_public_is_not_called() {
     let failed = run(&t, json!({"query": "SELECT 1"}), json!({})).await;
     assert_eq!(failed["error"]["code"], "egress.refused", "{failed}");
 }
+
+#[tokio::test]
+async fn rows_keep_the_value_of_their_numbers() {
+    let database = TestDatabase::create().await;
+    let (dsn, at) = database.over_network().await;
+    let t = service(&[at.to_string()]).await;
+    t.root().post("/api/credentials", &json!({"name": "orders", "secret": dsn})).await;
+    let select =
+        "SELECT 1 AS zz, 9007199254740993 AS big, 12.50::numeric AS a, '{\"z\": 1, \"a\": 2}'::json AS doc";
+    let found = run(&t, json!({"query": select}), json!({})).await;
+    let row = &found["output"]["rows"][0];
+    assert_eq!(
+        *row,
+        json!({"zz": 1, "big": 9_007_199_254_740_993_u64, "a": 12.5, "doc": {"z": 1, "a": 2}}),
+        "{found}"
+    );
+    for number in ["0.1234567890123456789", "0.10000000000000001", "123456789012345678901"] {
+        let exact = run(&t, json!({"query": format!("SELECT {number}::numeric AS amount")}), json!({})).await;
+        let message = exact["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(&format!("the number {number} would be rounded")), "{exact}");
+        let text =
+            run(&t, json!({"query": format!("SELECT {number}::numeric::text AS amount")}), json!({})).await;
+        assert_eq!(text["output"]["rows"][0]["amount"], number, "{text}");
+    }
+}

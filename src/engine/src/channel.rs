@@ -1,6 +1,9 @@
 //! The channels of `state`: what they begin with and how a write changes them. Pure.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
+
+/// The largest integer up to which doubles have every integer.
+const EXACT: u128 = 1 << 53;
 
 /// A channel of `state`.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,18 +114,22 @@ impl Channel {
     }
 }
 
-fn sum(a: &serde_json::Number, b: &serde_json::Number) -> Result<Value, String> {
-    if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64())
-        && let Some(sum) = a.checked_add(b)
-    {
-        return Ok(Value::from(sum));
-    }
-    let sum = a.as_f64().unwrap_or_default() + b.as_f64().unwrap_or_default();
-    serde_json::Number::from_f64(sum).map(Value::Number).ok_or_else(|| "the sum is not a number".to_owned())
+fn sum(a: &Number, b: &Number) -> Result<Value, String> {
+    let number = match (a.as_i128(), b.as_i128()) {
+        (Some(whole), Some(other)) => Number::from_i128(whole.saturating_add(other)),
+        (None, None) => float_sum(a, b),
+        (Some(whole), None) | (None, Some(whole)) if whole.unsigned_abs() <= EXACT => float_sum(a, b),
+        _ => None,
+    };
+    number.map(Value::Number).ok_or_else(|| format!("the sum of {a} and {b} is not exact as a number"))
 }
 
-fn less(a: &serde_json::Number, b: &serde_json::Number) -> bool {
-    match (a.as_i64(), b.as_i64()) {
+fn float_sum(a: &Number, b: &Number) -> Option<Number> {
+    Number::from_f64(a.as_f64()? + b.as_f64()?)
+}
+
+fn less(a: &Number, b: &Number) -> bool {
+    match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => a < b,
         _ => a.as_f64() < b.as_f64(),
     }
@@ -157,7 +164,8 @@ mod tests {
         assert_eq!(after("append", &[json!(1), json!([2, 3]), json!([[4]])]), Ok(json!([1, 2, 3, [4]])));
         assert_eq!(after("merge", &[json!({"a": 1, "b": 1}), json!({"b": 2})]), Ok(json!({"a": 1, "b": 2})));
         assert_eq!(after("sum", &[json!(1), json!(2), json!(0.5)]), Ok(json!(3.5)));
-        assert_eq!(after("sum", &[json!(i64::MAX), json!(1)]), Ok(json!(9.223_372_036_854_776e18)));
+        assert_eq!(after("sum", &[json!(i64::MAX), json!(1)]), Ok(json!(9_223_372_036_854_775_808_u64)));
+        assert_eq!(after("max", &[json!(u64::MAX - 1), json!(u64::MAX)]), Ok(json!(u64::MAX)));
         assert_eq!(after("min", &[json!(2), json!(1.5), json!(7)]), Ok(json!(1.5)));
         assert_eq!(after("max", &[json!(2), json!(1.5), json!(7)]), Ok(json!(7)));
         assert_eq!(after("max", &[]), Ok(Value::Null));
@@ -168,5 +176,8 @@ mod tests {
         assert_eq!(after("sum", &[json!("3")]).unwrap_err(), "state.x accepts a number, not a string");
         assert_eq!(after("merge", &[json!([1])]).unwrap_err(), "state.x accepts an object, not a list");
         assert!(after("max", &[json!(1), Value::Null]).is_err());
+        let sum = after("sum", &[json!(u64::MAX), json!(1)]).unwrap_err();
+        assert_eq!(sum, "the sum of 18446744073709551615 and 1 is not exact as a number");
+        assert!(after("sum", &[json!(9_007_199_254_740_993_u64), json!(0.5)]).is_err());
     }
 }

@@ -1,16 +1,17 @@
 //! The JSON of a model's answer.
 
+use kernel::json::{self, JsonError, Numbers};
 use serde_json::Value;
 
 /// The JSON of an answer, also out of the fence that models like to put around it.
 ///
 /// # Errors
-/// The answer has other text in it, or none.
-pub fn json(text: &str) -> Result<Value, serde_json::Error> {
+/// The answer has other text in it, or none, or a number that would be rounded.
+pub fn json(text: &str) -> Result<Value, JsonError> {
     let trimmed = text.trim();
     let fenced = trimmed.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let inner = fenced.map_or(trimmed, |inner| inner.trim_start_matches(|c: char| c.is_ascii_alphabetic()));
-    serde_json::from_str(inner)
+    json::read(inner, Numbers::Values)
 }
 
 #[cfg(test)]

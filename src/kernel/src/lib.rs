@@ -6,6 +6,7 @@ mod backoff;
 mod clock;
 mod counter;
 mod ids;
+pub mod json;
 mod random;
 mod secret;
 mod warnings;

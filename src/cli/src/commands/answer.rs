@@ -35,7 +35,8 @@ impl Answer {
             session.client.run(&self.run).await.map_err(|error| session.complaint(error).about(&self.run))?;
         let Some(answer) = &self.answer else { return show(session, &run) };
         let question = self.question(&run)?;
-        let value = serde_json::from_str(answer).unwrap_or_else(|_| Value::String(answer.clone()));
+        let value = kernel::json::read(answer, kernel::json::Numbers::Values)
+            .unwrap_or_else(|_| Value::String(answer.clone()));
         let told = session.client.answer_run(&run.id, &question.key, &value).await;
         let record = told.map_err(|error| session.complaint(error).about(&question.key))?;
         match session.output {

@@ -45,7 +45,8 @@ impl Rerun {
 fn patch(pairs: &[String]) -> Result<Map<String, Value>, Failure> {
     let read = |pair: &String| match pair.split_once('=').filter(|(channel, _)| !channel.is_empty()) {
         Some((channel, text)) => {
-            let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+            let value = kernel::json::read(text, kernel::json::Numbers::Values)
+                .unwrap_or_else(|_| Value::String(text.to_owned()));
             Ok((channel.to_owned(), value))
         }
         None => Err(Failure::usage(format!("--set `{pair}`: write it as channel=value"))),

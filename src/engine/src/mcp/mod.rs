@@ -7,6 +7,7 @@ mod transport;
 
 use std::sync::Arc;
 
+use kernel::json::{self, JsonError, Numbers};
 use net::Client;
 use net::header::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
@@ -90,7 +91,13 @@ impl Mcp {
             return Err(NodeError::failed(format!("the tool '{tool}' failed: {text}")));
         }
         let content: Vec<Value> = parts.into_iter().filter(|part| text_of(part).is_none()).collect();
-        let json = answered.structured_content.or_else(|| serde_json::from_str(&text).ok());
+        let json = match (answered.structured_content, json::read(&text, Numbers::Values)) {
+            (Some(structured), _) => Some(structured),
+            (None, Err(JsonError::Rounded(number))) => {
+                return Err(NodeError::failed(format!("in the result of the tool '{tool}', {number}")));
+            }
+            (None, read) => read.ok(),
+        };
         Ok(json!({"text": text, "json": json, "content": content}))
     }
 

@@ -12,6 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::sync::LazyLock;
 
+use kernel::json::{Numbers, check_numbers};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{Environment, ErrorKind, Output, State, UndefinedBehavior, Value as View};
@@ -163,6 +164,7 @@ fn value_of(program: &Program<'_>, scope: &View, limit: usize) -> Result<(Value,
     let value = eval(program, scope)?;
     let json = json(&value, limit.min(meter::room())).map_err(|error| unwritten(&error))?;
     let read = serde_json::from_str(&json).map_err(|error| unwritten(&error))?;
+    check_numbers(json.as_bytes(), Numbers::Values).map_err(|error| NodeError::failed(error.to_string()))?;
     Ok((read, json.len()))
 }
 

@@ -11,6 +11,7 @@ mod diffing;
 #[path = "../../../models/tests/all/endpoint.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod endpoint;
+mod exact;
 mod examples;
 mod functions;
 mod joins;

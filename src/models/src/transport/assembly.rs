@@ -58,8 +58,9 @@ impl Call {
             return Err("the answer calls a tool without a name".to_owned());
         }
         let arguments = if arguments.trim().is_empty() { "{}" } else { &arguments };
-        let arguments = serde_json::from_str(arguments)
-            .map_err(|why| format!("the arguments of the tool '{name}' in the answer are not JSON: {why}"))?;
+        let arguments = kernel::json::read(arguments, kernel::json::Numbers::Values).map_err(|why| {
+            format!("the arguments of the tool '{name}' in the answer cannot be read: {why}")
+        })?;
         let id = if id.is_empty() { format!("call_{index}") } else { id };
         Ok(ToolCall { id, name, arguments })
     }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use kernel::json::{Numbers, check_numbers};
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::function::Func;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
@@ -88,6 +89,9 @@ struct Prepared<'js> {
 }
 
 pub(super) fn call(entry: Entry, modules: Modules, args: &RawValue, bounds: Bounds) -> Answer {
+    if let Err(number) = check_numbers(args.get().as_bytes(), Numbers::Doubles) {
+        return Answer::failed(format!("the arguments are not exact in JavaScript: {number}"));
+    }
     let sources = Arc::clone(&modules);
     inside(modules, bounds, false, |ctx, prepared| {
         let args = ctx.json_parse(args.get())?;

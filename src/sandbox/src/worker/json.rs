@@ -42,9 +42,12 @@ fn within(object: Object, depth: usize) -> Result<Value, String> {
         Object::Bool(value) => Value::Bool(value),
         Object::Int(whole) => whole.into(),
         Object::BigInt(whole) => {
-            let whole =
-                u64::try_from(whole).map_err(|_| "an integer of more than 64 bits; convert it to str")?;
-            whole.into()
+            let natural = u64::try_from(&whole);
+            natural
+                .map_err(|_| {
+                    format!("the integer {}, which has more than 64 bits; convert it to str", short(&whole))
+                })?
+                .into()
         }
         Object::Float(number) => Value::Number(
             Number::from_f64(number)
@@ -72,10 +75,14 @@ fn within(object: Object, depth: usize) -> Result<Value, String> {
         Object::Cycle(..) => return Err("a value that contains itself".to_owned()),
         Object::ClassInstance(_) => return Err("an instance of a class; convert it to a dict".to_owned()),
         other => {
-            let shown: String = other.to_string().chars().take(80).collect();
-            return Err(shown);
+            return Err(short(&other));
         }
     })
+}
+
+/// A value in a message.
+fn short(value: &impl ToString) -> String {
+    value.to_string().chars().take(80).collect()
 }
 
 /// The keys that Python's own `json` takes.

@@ -86,7 +86,10 @@ fn called(
 ) -> Result<MontyObject, MontyException> {
     let is_name = function.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
     if !is_name {
-        return Err(MontyException::new(ExcType::NameError, Some(format!("name '{function}' is not defined"))));
+        return Err(MontyException::new(
+            ExcType::NameError,
+            Some(format!("name '{function}' is not defined")),
+        ));
     }
     let inputs = vec![(ARGS.to_owned(), args)];
     session.feed_run(&format!("{function}({ARGS})"), inputs, PrintWriter::Callback(logs))

@@ -73,7 +73,10 @@ async fn builtins_are_values_inside_of_python_functions() {
     let sandbox = sandbox(2);
     for (body, expected) in [
         ("try:\n        return int('x')\n    except ValueError:\n        return 'caught'", json!("caught")),
-        ("try:\n        return {}['x']\n    except (KeyError, IndexError) as error:\n        return str(error)", json!("'x'")),
+        (
+            "try:\n        return {}['x']\n    except (KeyError, IndexError) as error:\n        return str(error)",
+            json!("'x'"),
+        ),
         ("return [isinstance(x, int) for x in args['list']]", json!([true, false, true])),
         ("return isinstance(args['list'], (list, tuple))", json!(true)),
         ("return list(map(str, args['list']))", json!(["3", "a", "1"])),
@@ -82,11 +85,15 @@ async fn builtins_are_values_inside_of_python_functions() {
         ("convert = {'n': int}['n']\n    return convert('8')", json!(8)),
         ("return type(args['list'][0]) is int", json!(true)),
         ("return list(filter(None, [0, 1])) + [f(-2) for f in [abs]]", json!([1, 2])),
-        ("def inner(x):\n        return x if isinstance(x, str) else str(x)\n    return inner(5)", json!("5")),
+        (
+            "def inner(x):\n        return x if isinstance(x, str) else str(x)\n    return inner(5)",
+            json!("5"),
+        ),
         ("return (lambda kind: kind('9'))(int)", json!(9)),
         ("return helper(args['list'])", json!(["int", "str", "int"])),
     ] {
-        let helper = "def helper(items):\n    return ['int' if isinstance(x, int) else 'str' for x in items]\n";
+        let helper =
+            "def helper(items):\n    return ['int' if isinstance(x, int) else 'str' for x in items]\n";
         let module = format!("{helper}\ndef go(args):\n    {body}\n");
         let args = json!({"list": [3, "a", 1]});
         let called = sandbox.call(function("m.py", "go", &[("m.py", &module)], args.clone())).await;
@@ -108,7 +115,7 @@ async fn what_is_not_json_is_refused_with_what_it_is() {
         (Python, "b'x'", "bytes"),
         (Python, "def main(args):\n    return main\n", "not JSON"),
         (Python, "a = []\na.append(a)\na", "contains itself"),
-        (Python, "2 ** 200", "64 bits"),
+        (Python, "2 ** 70", "the integer 1180591620717411303424, which has more than 64 bits"),
         (Javascript, "({a: NaN})", "'a' is NaN"),
         (Javascript, "(() => 1)", "a function"),
         (Javascript, "const a = {}; a.a = a; a", "circular"),
@@ -146,5 +153,21 @@ async fn what_is_printed_is_kept_up_to_its_bound() {
         let most = Limits::default().logs;
         assert!(outcome.logs.len() > most - 4 && outcome.logs.len() < most + 8, "{}", outcome.logs.len());
         assert!(outcome.logs.ends_with("…\n"));
+    }
+}
+
+#[tokio::test]
+async fn numbers_survive_the_way_to_code_and_back_or_are_named() {
+    let sandbox = sandbox(2);
+    let whole = json!({"n": 9_007_199_254_740_993_u64, "most": u64::MAX, "least": i64::MIN, "f": 0.1});
+    let outcome = sandbox.call(alone(Python, "args", whole.clone())).await.unwrap();
+    assert_eq!(outcome.value, whole);
+    let outcome =
+        sandbox.call(alone(Javascript, "args", json!({"n": 1_u64 << 53, "f": 0.1, "e": 1e300}))).await;
+    assert_eq!(outcome.unwrap().value, json!({"n": 1_u64 << 53, "f": 0.1, "e": 1e300}));
+    for number in [json!(9_007_199_254_740_993_u64), json!(u64::MAX), json!(i64::MIN + 1)] {
+        let error =
+            sandbox.call(alone(Javascript, "args", json!({"n": [number]}))).await.unwrap_err().to_string();
+        assert!(error.contains(&format!("the number {number} would be rounded")), "{error}");
     }
 }

@@ -7,6 +7,7 @@ use actix_web::http::header;
 use actix_web::web::{self, Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
 use kernel::Clock;
+use kernel::json::Numbers;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use wire::{ErrorCode, FieldError, UniqueJson};
@@ -118,12 +119,29 @@ pub(super) fn json(body: &[u8]) -> ApiResult<Value> {
 
 /// The same; a body that repeats a member of an object is refused.
 pub(super) fn unique_json(body: &[u8]) -> ApiResult<Value> {
+    let UniqueJson(value) = document("request body", body)?;
+    check_numbers("request body", body)?;
+    Ok(value)
+}
+
+/// The same; numbers that would be rounded are the caller's to refuse.
+pub(super) fn unique_json_of_record(body: &[u8]) -> ApiResult<Value> {
     document("request body", body).map(|UniqueJson(value)| value)
 }
 
 /// The same as [`json`] for other documents, called `what`.
 pub(super) fn json_of(what: &str, text: &[u8]) -> ApiResult<Value> {
-    document(what, text)
+    let value = document(what, text)?;
+    check_numbers(what, text)?;
+    Ok(value)
+}
+
+/// No number changes its value on the way in.
+fn check_numbers(what: &str, text: &[u8]) -> ApiResult<()> {
+    kernel::json::check_numbers(text, Numbers::Values).map_err(|number| {
+        ApiError::new(ErrorCode::InvalidJson)
+            .with_message(format!("The {what} cannot be kept exactly: {number}."))
+    })
 }
 
 fn document<T: DeserializeOwned>(what: &str, text: &[u8]) -> ApiResult<T> {

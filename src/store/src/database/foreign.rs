@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
+use kernel::json::JsonError;
 use secrecy::zeroize::Zeroizing;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -360,7 +361,7 @@ async fn as_json(
     const NOT_A_PART: [SqlState; 2] = [SqlState::SYNTAX_ERROR, SqlState::FEATURE_NOT_SUPPORTED];
     let sql = trimmed(sql);
     // A name that no column of the statement has: a column would come before the row.
-    let around = format!("WITH {ROW} AS ({sql}\n) SELECT to_jsonb({ROW}) FROM {ROW} LIMIT {most}");
+    let around = format!("WITH {ROW} AS ({sql}\n) SELECT to_json({ROW}) FROM {ROW} LIMIT {most}");
     match client.prepare_typed(&around, types).await {
         Ok(around) => Ok(Some(around)),
         // The statement itself has been prepared, so the error is about its place.
@@ -389,18 +390,16 @@ fn bound(values: &[Value], types: &[Type]) -> Result<Vec<Parameter>, ForeignErro
     values.iter().zip(types).enumerate().map(bind).collect()
 }
 
-/// A value of `jsonb`, and how many bytes it had.
+/// A value of `json`, whose members keep their order, and how many bytes it had.
 struct Json(Value, usize);
 
 impl<'a> FromSql<'a> for Json {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
-        // Its first byte is the format's number.
-        let text = raw.strip_prefix(&[1]).unwrap_or(raw);
-        Ok(Self(serde_json::from_slice(text)?, text.len()))
+        Ok(Self(foreign_rows::json(raw)?, raw.len()))
     }
 
     fn accepts(kind: &Type) -> bool {
-        *kind == Type::JSONB
+        *kind == Type::JSON
     }
 }
 
@@ -411,6 +410,10 @@ fn explain(error: &Error, time: Duration, place: &str) -> ForeignError {
         let mut cause = std::error::Error::source(error);
         let mut last = error.to_string();
         while let Some(inner) = cause {
+            if let Some(JsonError::Rounded(number)) = inner.downcast_ref() {
+                let message = format!("{number}: cast its column to text, such as amount::text");
+                return ForeignError::Failed { message, again: false };
+            }
             last = inner.to_string();
             cause = inner.source();
         }

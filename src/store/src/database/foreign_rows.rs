@@ -1,5 +1,6 @@
 //! Rows of statements that cannot be a part of another one: `EXPLAIN`, `SHOW`, `CALL`, and a `WITH` that changes data.
 
+use kernel::json::{self, JsonError, Numbers};
 use serde_json::{Number, Value};
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Row, Statement};
@@ -56,9 +57,9 @@ impl<'a> FromSql<'a> for Cell {
             // By its shortest text: 0.1 stays 0.1.
             Type::FLOAT4 => number(f32::from_be_bytes(raw.try_into()?).to_string().parse()?),
             Type::FLOAT8 => number(f64::from_be_bytes(raw.try_into()?)),
-            Type::JSON => serde_json::from_slice(raw)?,
+            Type::JSON => json(raw)?,
             // Its first byte is the format's number.
-            Type::JSONB => serde_json::from_slice(raw.get(1..).unwrap_or_default())?,
+            Type::JSONB => json(raw.get(1..).unwrap_or_default())?,
             Type::UUID => Uuid::from_slice(raw)?.to_string().into(),
             _ => std::str::from_utf8(raw)?.into(),
         };
@@ -74,7 +75,12 @@ impl<'a> FromSql<'a> for Cell {
     }
 }
 
-/// As `to_jsonb` writes it: a text if JSON has no such number.
+/// JSON of the server; a number that would be rounded, such as a long `numeric`, is an error.
+pub(crate) fn json(raw: &[u8]) -> Result<Value, JsonError> {
+    json::read(std::str::from_utf8(raw).unwrap_or_default(), Numbers::Decimals)
+}
+
+/// As `to_json` writes it: a text if JSON has no such number.
 fn number(float: f64) -> Value {
     let special = || match float {
         f64::INFINITY => "Infinity",

@@ -1,5 +1,6 @@
 //! A dataset as lines of JSON.
 
+use kernel::json::{self, Numbers};
 use serde_json::Value;
 use wire::FieldError;
 
@@ -16,13 +17,15 @@ pub fn read_lines(text: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
             problems.push(too_large(pointer));
             break;
         }
-        match serde_json::from_str::<Value>(line) {
+        match json::read::<Value>(line, Numbers::Values) {
             Ok(entry) => {
                 if !cases.add(&entry, pointer, problems) {
                     break;
                 }
             }
-            Err(error) => problems.push(FieldError::new(pointer, "json", format!("is not JSON: {error}"))),
+            Err(error) => {
+                problems.push(FieldError::new(pointer, "json", format!("cannot be read as JSON: {error}")))
+            }
         }
         if !cases.reads_on(problems) {
             break;

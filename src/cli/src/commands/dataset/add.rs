@@ -45,5 +45,5 @@ impl Add {
 
 /// JSON, or else text.
 fn value(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+    kernel::json::read(text, kernel::json::Numbers::Values).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use kernel::json::{self, Numbers};
 use serde_json::{Map, Value};
 
 use crate::options::Session;
@@ -25,7 +26,7 @@ pub(super) fn read(pairs: &[String], file: Option<&Path>) -> Result<Inputs, Fail
             return Err(Failure::usage(format!("--input `{pair}`: write it as key=value")));
         };
         unsure.retain(|(other, _)| other != key);
-        let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+        let value = json::read(text, Numbers::Values).unwrap_or_else(|_| Value::String(text.to_owned()));
         if !value.is_string() {
             unsure.push((key.to_owned(), text.to_owned()));
         }
@@ -42,10 +43,10 @@ fn object(path: &Path) -> Result<Map<String, Value>, Failure> {
         (path.display().to_string(), std::fs::read_to_string(path))
     };
     let text = text.map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
-    match serde_json::from_str(&text) {
+    match json::read(&text, Numbers::Values) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(Failure::usage(format!("{name} must hold a JSON object of inputs"))),
-        Err(error) => Err(Failure::usage(format!("{name} is not JSON: {error}"))),
+        Err(error) => Err(Failure::usage(format!("{name} cannot be read: {error}"))),
     }
 }
 

@@ -78,10 +78,10 @@ impl TrainingSetup {
     /// `--inputs`.
     pub(super) fn inputs(&self) -> Result<Option<Value>, Failure> {
         let Some(text) = &self.inputs else { return Ok(None) };
-        match serde_json::from_str(text) {
+        match kernel::json::read(text, kernel::json::Numbers::Values) {
             Ok(Value::Object(inputs)) => Ok(Some(Value::Object(inputs))),
             Ok(_) => Err(Failure::usage("--inputs must be a JSON object, such as '{\"language\": \"en\"}'")),
-            Err(error) => Err(Failure::usage(format!("--inputs is not JSON: {error}"))),
+            Err(error) => Err(Failure::usage(format!("--inputs cannot be read: {error}"))),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use kernel::json::JsonError;
 use serde_json::{Map, Value};
 
 use crate::complaint::{Place, Places};
@@ -49,7 +50,12 @@ impl Text {
 
     /// It as JSON.
     pub(in crate::commands) fn json(&self) -> Result<Value, Failure> {
-        serde_json::from_str(&self.text).map_err(|error| {
+        let json = kernel::json::read(&self.text, kernel::json::Numbers::Values);
+        json.map_err(|error| {
+            let error = match error {
+                JsonError::Syntax(error) => error,
+                JsonError::Rounded(number) => return format!("{}: {number}", self.name).into(),
+            };
             let wrong = error.to_string();
             // The place stands in front, where editors and people look for it.
             let wrong = wrong.split(" at line ").next().unwrap_or_default();

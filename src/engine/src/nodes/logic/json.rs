@@ -1,6 +1,7 @@
 //! `json`: reads JSON from a text, or writes a value as JSON.
 
 use async_trait::async_trait;
+use kernel::json::{self, JsonError, Numbers};
 use minijinja::Value as View;
 use serde_json::{Value, json};
 use wire::FieldError;
@@ -66,8 +67,13 @@ impl Node for Json {
     async fn run(&self, input: Value, _call: &Call<'_>) -> Result<Value, Failure> {
         match self {
             Self::Stringify(_) => Ok(Value::String(input.to_string())),
-            Self::Parse(_) => serde_json::from_str(&as_text(&input))
-                .map_err(|error| NodeError::failed(format!("the text is not JSON: {error}")).into()),
+            Self::Parse(_) => json::read(&as_text(&input), Numbers::Values).map_err(|error| {
+                let message = match error {
+                    JsonError::Syntax(error) => format!("the text is not JSON: {error}"),
+                    JsonError::Rounded(number) => number.to_string(),
+                };
+                NodeError::failed(message).into()
+            }),
         }
     }
 }

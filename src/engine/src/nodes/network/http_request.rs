@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kernel::json::{Numbers, check_numbers};
 use minijinja::Value as View;
 use net::header::{CONTENT_TYPE, HeaderMap};
 use net::{Limits, Method, NetError, Request, Response, Url};
@@ -181,7 +182,7 @@ impl HttpRequest {
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let body = answer.bytes().await.map_err(|error| fault(&error))?;
         let mut result = json!({"status": status, "headers": read_headers(&headers)});
-        let (name, value) = if let Some(json) = read_json(&headers, &body) {
+        let (name, value) = if let Some(json) = read_json(&headers, &body)? {
             ("json", json)
         } else {
             match std::str::from_utf8(&body) {
@@ -227,10 +228,15 @@ fn read_headers(headers: &HeaderMap) -> Value {
     Value::Object(read)
 }
 
-fn read_json(headers: &HeaderMap, body: &[u8]) -> Option<Value> {
-    let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?.split(';').next()?.trim().to_ascii_lowercase();
+/// The body as JSON, if it is; a number that would be rounded is an error.
+fn read_json(headers: &HeaderMap, body: &[u8]) -> Result<Option<Value>, NodeError> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()?.split(';').next());
+    let kind = kind.unwrap_or_default().trim().to_ascii_lowercase();
     let is_json = kind == "application/json" || kind.ends_with("+json");
-    is_json.then(|| serde_json::from_slice(body).ok()).flatten()
+    let Some(json) = is_json.then(|| serde_json::from_slice(body).ok()).flatten() else { return Ok(None) };
+    check_numbers(body, Numbers::Values)
+        .map_err(|error| NodeError::failed(format!("in the response, {error}")))?;
+    Ok(Some(json))
 }
 
 fn fault(error: &NetError) -> NodeError {

@@ -37,7 +37,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     effect: Effect::Outbound,
     secrets: &["dsn"],
     schema,
-    result: "`{rows, count}`: an object for each row, as PostgreSQL's `to_jsonb` returns it, and the number of rows; for \
+    result: "`{rows, count}`: an object for each row, as PostgreSQL's `to_json` returns it, and the number of rows; for \
              a statement without rows, the number of changed rows.",
     members: &["rows", "count"],
     example: || {

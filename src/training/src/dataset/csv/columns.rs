@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use kernel::json::{self, JsonError, Numbers};
 use serde_json::{Number, Value};
 use wire::{FieldError, escape};
 
@@ -52,9 +53,9 @@ impl Column {
     }
 
     /// The value of a cell; `None` if it is absent.
-    pub(super) fn value(&self, cell: &str) -> Result<Option<Value>, serde_json::Error> {
+    pub(super) fn value(&self, cell: &str) -> Result<Option<Value>, JsonError> {
         if self.is_json && !cell.is_empty() {
-            return serde_json::from_str(cell).map(Some);
+            return json::read(cell, Numbers::Values).map(Some);
         }
         if cell.is_empty() && (self.is_json || self.part != Part::Inputs) {
             return Ok(None);

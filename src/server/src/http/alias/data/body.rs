@@ -62,7 +62,7 @@ fn refused(error: ApiError) -> AliasError {
 /// # Errors
 /// `invalid_json`.
 pub(super) fn json(body: &[u8]) -> AliasResult<Value> {
-    body::unique_json(body).map_err(|_| ErrorCode::AppInvalidJson.into())
+    body::unique_json_of_record(body).map_err(|_| ErrorCode::AppInvalidJson.into())
 }
 
 /// The members of the body, which has `data` and no other members than these.
