@@ -228,7 +228,7 @@ async fn execute<T: EventWriter>(
             Ok(Err(error)) => {
                 // The message may hold what users said; it is in the run's record.
                 let (code, node) = (error.code.as_str(), error.node.as_deref().unwrap_or_default());
-                tracing::info!(run, code, node, "a run failed; GET /api/runs/{run}/trace says why");
+                tracing::warn!(run, code, node, "run failed; GET /api/runs/{run}/trace has the cause");
                 Ran::Failed(error)
             }
             Err(panic) => {

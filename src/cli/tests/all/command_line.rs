@@ -338,7 +338,8 @@ fn a_run_that_failed_is_a_line_in_the_log_without_what_was_said() {
     });
     let (status, log) = running.stop();
     assert_eq!(status, Some(0));
-    let told = log.lines().find(|line| line.contains("a run failed")).unwrap_or_else(|| panic!("{log}"));
+    let told = log.lines().find(|line| line.contains("run failed")).unwrap_or_else(|| panic!("{log}"));
+    assert!(told.contains("WARN"), "{told}");
     assert!(told.contains("node.failed") && told.contains("stock") && told.contains("/api/runs/"), "{told}");
     assert!(!log.contains("hunter2"), "{log}");
 }
