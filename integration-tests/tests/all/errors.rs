@@ -203,7 +203,7 @@ async fn a_turn_without_a_version_is_409() {
     assert_snapshot!(shown(&answer), @r#"
     409
     content-type: application/json
-    {"detail":{"message":"The workflow has no version yet.","code":"workflow.no_version"}}
+    {"detail":{"message":"The workflow has no live version.","code":"workflow.no_version"}}
     "#);
     assert_nothing_stored(&t).await;
 }

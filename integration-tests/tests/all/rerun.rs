@@ -62,6 +62,79 @@ async fn a_run_is_repeated_from_a_step_on_with_changed_state() {
     assert_eq!(begun_nodes, ["c"]);
 }
 
+/// By default a run is repeated from its first failed step, and one without a failed step from the first one.
+#[tokio::test]
+async fn the_first_failed_step_is_the_default() {
+    let t = TestService::start().await;
+    let mut graph = counting();
+    let check = json!({"name": "check", "type": "assert", "when": "state.n > 5", "message": "too small"});
+    graph["nodes"].as_array_mut().unwrap().push(check);
+    let edges = graph["edges"].as_array_mut().unwrap();
+    edges.retain(|edge| edge["to"] != "END");
+    edges.extend([json!({"from": "c", "to": "check"}), json!({"from": "check", "to": "END"})]);
+    let workflow = t.workflow().graph(graph).create().await;
+    let first = begin(&t, &workflow, "?wait=60", json!({"x": 1})).await;
+    assert_eq!(first["status"], "failed");
+    let nodes = async |run: &Value| -> Vec<Value> {
+        let path = format!("/api/runs/{}/events", run["id"].as_str().unwrap());
+        let events = integration_tests::events(&t.open("GET", &path, &[], "").await.rest().await);
+        let started = events.into_iter().filter(|event| event["type"] == "step_started");
+        started.map(|event| event["payload"]["node"].clone()).collect()
+    };
+    let rerun = async |run: &Value, body: &str| {
+        let path = format!("/api/runs/{}/rerun", run["id"].as_str().unwrap());
+        let begun = t.post(&path, body).await;
+        assert_eq!(begun.status, 202, "{}", begun.text());
+        begun.value()
+    };
+    let again = rerun(&first, "").await;
+    becomes(&t, &again, "failed").await;
+    assert_eq!(nodes(&again).await, ["check"]);
+    let mended = rerun(&first, r#"{"patch": {"n": 9}}"#).await;
+    becomes(&t, &mended, "succeeded").await;
+    assert_eq!(nodes(&mended).await, ["check"]);
+    let whole = rerun(&mended, "").await;
+    becomes(&t, &whole, "failed").await;
+    assert_eq!(nodes(&whole).await, ["a", "b", "c", "check"]);
+}
+
+/// With other inputs or another version every step is executed.
+#[tokio::test]
+async fn a_run_is_repeated_with_other_inputs_and_another_version() {
+    let t = TestService::start().await;
+    let say = |text: &str| {
+        let node = json!({"name": "say", "type": "template", "template": text});
+        let mut graph = graphs::chain(&[node], Some(json!("{{ results.say.text }}")));
+        graph["inputs"] = json!({"type": "object", "required": ["name"]});
+        graph
+    };
+    let workflow = t.workflow().graph(say("Hi {{ inputs.name }}")).create().await;
+    let first = begin(&t, &workflow, "?wait=60", json!({"name": "Ada"})).await;
+    let versions = format!("/api/workflows/{}/versions", workflow.id);
+    for text in ["Bye {{ inputs.name }}", "No {{ inputs.name }}"] {
+        assert_eq!(t.post(&versions, &json!({"graph": say(text)}).to_string()).await.status, 201);
+    }
+    assert_eq!(t.post(&format!("{versions}/2/live"), "{}").await.status, 200);
+    let path = format!("/api/runs/{}/rerun", first["id"].as_str().unwrap());
+    let rerun = async |body: Value| {
+        let begun = t.post(&path, &body.to_string()).await;
+        assert_eq!(begun.status, 202, "{}", begun.text());
+        let ended = becomes(&t, &begun.value(), "succeeded").await;
+        assert_eq!(ended["origin_run_id"], first["id"]);
+        (ended["version"].clone(), ended["output"].clone())
+    };
+    let inputs = json!({"name": "Bo"});
+    assert_eq!(rerun(json!({})).await, (json!(1), json!("Hi Ada")));
+    assert_eq!(rerun(json!({"inputs": inputs})).await, (json!(1), json!("Hi Bo")));
+    assert_eq!(rerun(json!({"version": 3})).await, (json!(3), json!("No Ada")));
+    assert_eq!(rerun(json!({"version": "live", "inputs": inputs})).await, (json!(2), json!("Bye Bo")));
+    for (body, expected) in
+        [(json!({"inputs": {}}), "422 run.inputs_invalid"), (json!({"version": 9}), "404 version.not_found")]
+    {
+        assert_eq!(t.post(&path, &body.to_string()).await.refusal(), expected, "{body}");
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_repeated_is_told() {
     let t = TestService::start().await;
@@ -69,13 +142,16 @@ async fn what_cannot_be_repeated_is_told() {
     let run = begin(&t, &workflow, "?wait=60", json!({})).await;
     let path = format!("/api/runs/{}/rerun", run["id"].as_str().unwrap());
     for (body, expected) in [
-        (json!({}), "/from_step required"),
         (json!({"from_step": 0}), "/from_step range"),
         (json!({"from_step": 4}), "/from_step range"),
         (json!({"from_step": "1"}), "/from_step type"),
         (json!({"from_step": 1, "patch": []}), "/patch type"),
         (json!({"from_step": 1, "patch": {"m": 1}}), "/patch/m unknown_channel"),
-        (json!({"from_step": 1, "inputs": {}}), "/inputs unknown_field"),
+        (json!({"from_step": 2, "inputs": {}}), "/from_step conflict"),
+        (json!({"from_step": 2, "version": "live"}), "/from_step conflict"),
+        (json!({"inputs": []}), "/inputs type"),
+        (json!({"version": 0}), "/version range"),
+        (json!({"version": "newest"}), "/version range"),
     ] {
         let refused = t.post(&path, &body.to_string()).await;
         assert_eq!(refused.status, 422, "{body}");

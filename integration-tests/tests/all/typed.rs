@@ -99,7 +99,7 @@ async fn a_workflow_that_is_not_there_yet_is_warned_of() {
     assert_eq!(
         warned(call("refund", json!({"version": 9}))).await,
         [
-            "/nodes/0/version unknown_version: the workflow 'refund' has no version 9 (its newest is 1; without 'version' the newest is used)"
+            "/nodes/0/version unknown_version: the workflow 'refund' has no version 9 (its latest is 1; without 'version' the live version is used)"
         ]
     );
     assert_eq!(warned(call("refund", json!({"version": 4_000_000_000_u32}))).await.len(), 1);
@@ -112,6 +112,15 @@ async fn a_workflow_that_is_not_there_yet_is_warned_of() {
     assert!(unknown[0].starts_with("/nodes/0/workflow unknown_workflow: "), "{unknown:?}");
 
     // Saving says the same and saves; what names itself is right from then on.
+    let chosen = json!({"name": "call", "type": "http_request", "url": "{{ inputs.url }}",
+                        "headers": {"Authorization": "Bearer [[stripe]]"}});
+    let credential = json!({"name": "stripe", "secret": "a-secret-of-stripe"});
+    assert_eq!(t.post("/api/credentials", &credential.to_string()).await.status, 201);
+    let warnings = warned(graphs::chain(&[chosen], None)).await;
+    assert!(
+        warnings.last().unwrap().starts_with("/nodes/0/url secret_address: the address comes from 'inputs'"),
+        "{warnings:?}"
+    );
     let (saved, new) = client.save_version("empty", &version(call("zebra", json!({})))).await.unwrap();
     assert!(new && saved.warnings.len() == 1 && saved.warnings[0].code == "unknown_workflow", "{saved:?}");
     let t_self = t.workflow().named("Itself").without_version().create().await;

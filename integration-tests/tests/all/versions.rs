@@ -28,6 +28,10 @@ async fn a_version_is_frozen_and_the_same_again_is_the_same() {
       "created_by": null,
       "draft": false,
       "id": "[id]",
+      "live": {
+        "reason": "saved",
+        "version": 1
+      },
       "metadata": {
         "b": 2
       },
@@ -52,8 +56,10 @@ async fn a_version_is_frozen_and_the_same_again_is_the_same() {
         .post(&versions, &json!({"graph": graphs::reply("one"), "runnable_config": {"a": 2}}).to_string())
         .await;
     assert_eq!((config.status, &config.value()["version"]), (201, &json!(2)));
-    assert_eq!(config.value()["digest"], digest);
-    assert_eq!(t.get(&format!("{versions}/1")).await.value(), first.value());
+    assert_ne!(config.value()["digest"], digest, "the digest covers the config");
+    let mut read = first.value();
+    read.as_object_mut().unwrap().remove("live");
+    assert_eq!(t.get(&format!("{versions}/1")).await.value(), read);
     assert_eq!(t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["latest_version"], 2);
     assert_eq!(t.get(&format!("{versions}/3")).await.refusal(), "404 version.not_found");
 }
@@ -122,19 +128,102 @@ async fn versions_saved_at_once_have_numbers_without_gaps() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
     let path = format!("/api/workflows/{}/versions", workflow.id);
-    let saving = (0..12).map(|n| {
-        let (t, path) = (&t, path.clone());
-        async move {
-            t.post(&path, &json!({"graph": graphs::reply(&format!("{}", n / 2))}).to_string()).await.status
-        }
-    });
-    let mut statuses = futures_util::future::join_all(saving).await;
+    let save =
+        async |text: String| t.post(&path, &json!({"graph": graphs::reply(&text)}).to_string()).await.status;
+    let statuses = futures_util::future::join_all((0..6).map(|n| save(n.to_string()))).await;
+    assert_eq!(statuses, [201; 6]);
+    let mut statuses = futures_util::future::join_all((0..6).map(|_| save("same".to_owned()))).await;
     statuses.sort_unstable();
-    assert_eq!(statuses, [[200; 6], [201; 6]].concat());
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 201]);
     assert_eq!(
         t.scalar("SELECT string_agg(number::text, ' ' ORDER BY number) FROM workflow_versions").await,
-        "1 2 3 4 5 6"
+        "1 2 3 4 5 6 7"
     );
+}
+
+/// Only the content of the newest version is unchanged: earlier content is a revert, which becomes live.
+#[tokio::test]
+async fn a_revert_by_upload_is_a_new_live_version() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().without_version().published().create().await;
+    let path = format!("/api/workflows/{}", workflow.id);
+    let save = async |text: &str| {
+        let body = json!({"graph": graphs::reply(text)});
+        let saved = t.post(&format!("{path}/versions"), &body.to_string()).await;
+        let live = saved.value()["live"].clone();
+        (saved.status, saved.value()["version"].clone(), live["version"].clone(), live["reason"].clone())
+    };
+    let said = async || t.visitor().say(&workflow.id, "hi").await.unwrap().text;
+    for (number, text) in [(1, "good"), (2, "bad"), (3, "good")] {
+        assert_eq!(save(text).await, (201, json!(number), json!(number), json!("saved")));
+        assert_eq!(said().await, text);
+    }
+    assert_eq!(save("good").await, (200, json!(3), json!(3), json!("saved")));
+    // After a rollback the newest content again is live again.
+    assert_eq!(t.post(&format!("{path}/versions/2/live"), "{}").await.status, 200);
+    assert_eq!(said().await, "bad");
+    assert_eq!(save("good").await, (200, json!(3), json!(3), json!("restored")));
+    assert_eq!(said().await, "good");
+    let rows = "SELECT string_agg(reason, ', ' ORDER BY id) FROM audit_log WHERE action = 'workflow.live_version_set'";
+    assert_eq!(t.scalar(rows).await, "from version 3 to 2, saved again: from version 2 to 3");
+    // A canary keeps the live version, and the response says so.
+    let canary = json!({"canary": {"version": 2, "percent": 10}});
+    assert_eq!(t.send("PUT", &format!("{path}/rollout"), &[], &canary.to_string()).await.status, 200);
+    assert_eq!(save("next").await, (201, json!(4), json!(3), json!("canary")));
+    assert_eq!(save("next").await, (200, json!(4), json!(3), json!("canary")));
+    assert_eq!(said().await, "good");
+}
+
+/// Editors find the schema of a graph by `$schema`, which is not part of the graph.
+#[tokio::test]
+async fn the_schema_hint_of_a_graph_is_not_stored() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().without_version().create().await;
+    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let plain = json!({"graph": graphs::reply("hi")});
+    let mut hinted = plain.clone();
+    hinted["graph"]["$schema"] = json!("https://example.org/graph-1.json");
+    let saved = t.post(&path, &hinted.to_string()).await;
+    assert_eq!((saved.status, &saved.value()["graph"]), (201, &plain["graph"]), "{}", saved.text());
+    let again = t.post(&path, &plain.to_string()).await;
+    assert_eq!((again.status, &again.value()["digest"]), (200, &saved.value()["digest"]));
+    let checked = t.post("/api/workflows/check", &hinted.to_string()).await;
+    assert_eq!(checked.value()["valid"], true);
+    // Also while something else is wrong.
+    hinted["note"] = json!("x");
+    let refused = t.post(&path, &hinted.to_string()).await;
+    assert_eq!(refused.problems(), ["/note unknown_field"]);
+}
+
+/// A save without a config keeps the prompts of the newest version; an empty config removes them.
+#[tokio::test]
+async fn a_save_without_a_config_keeps_the_newest_config() {
+    let t = TestService::start().await;
+    let workflow = t.workflow().without_version().create().await;
+    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let save = async |body: serde_json::Value| {
+        let saved = t.post(&path, &body.to_string()).await;
+        let value = saved.value();
+        (
+            saved.status,
+            value["version"].clone(),
+            value["runnable_config"].clone(),
+            value["config_kept_from"].clone(),
+        )
+    };
+    let (one, two) = (graphs::reply("one"), graphs::reply("two"));
+    let config = json!({"prompts": {"answer": {"text": "Be kind."}}});
+    let none = json!(null);
+    assert_eq!(save(json!({"graph": one})).await, (201, json!(1), none.clone(), none.clone()));
+    let with = json!({"graph": one, "runnable_config": config});
+    assert_eq!(save(with).await, (201, json!(2), config.clone(), none.clone()));
+    assert_eq!(save(json!({"graph": one})).await, (200, json!(2), config.clone(), json!(2)));
+    assert_eq!(save(json!({"graph": two})).await, (201, json!(3), config.clone(), json!(2)));
+    let null = json!({"graph": two, "runnable_config": null});
+    assert_eq!(save(null).await, (200, json!(3), config.clone(), json!(3)));
+    let empty = json!({"graph": two, "runnable_config": {}});
+    assert_eq!(save(empty).await, (201, json!(4), json!({}), none.clone()));
+    assert_eq!(save(json!({"graph": one})).await, (201, json!(5), json!({}), none));
 }
 
 #[tokio::test]
@@ -293,9 +382,8 @@ async fn an_earlier_version_is_made_live_and_a_new_one_after_it() {
     let back = live("1").await.value();
     assert_eq!((&back["live_version"], &back["latest_version"]), (&json!(1), &json!(3)));
     assert_eq!(said().await, "one");
-    // Requests that name no version take the newest, as they say.
     let run = t.post(&format!("{path}/runs?wait=10"), r#"{"inputs":{"message":"x"}}"#).await.value();
-    assert_eq!(run["version"], 3);
+    assert_eq!(run["version"], 1, "requests that name no version run the live one");
     assert_eq!(live("2").await.status, 200);
     assert_eq!(said().await, "two");
     assert_eq!(live("2").await.status, 200, "as it is");

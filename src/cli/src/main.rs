@@ -18,7 +18,7 @@ use commands::{
     login, logout, node, rerun, run, runs, serve, thread, token, trainings, trigger, visitor, whoami,
     workflow, workspace,
 };
-use options::ClientOptions;
+use options::{ClientOptions, Form};
 use output::{Failure, Output};
 
 #[global_allocator]
@@ -179,30 +179,12 @@ enum NodeCommand {
     },
 }
 
-/// How a command without a service prints.
-#[derive(clap::Args)]
-struct Form {
-    /// Print JSON, as `GET /api/nodes/{type}` returns it.
-    #[arg(long, conflicts_with = "output")]
-    json: bool,
-    /// Output format.
-    #[arg(long, value_enum)]
-    output: Option<Output>,
-}
-
-impl Form {
-    fn json(&self, outer: Option<Output>) -> bool {
-        self.json || self.output.or(outer) == Some(Output::Json)
-    }
-}
-
 #[derive(Subcommand)]
 enum ConfigCommand {
     /// Print every variable with its meaning, its value and the source of the value.
     Show {
-        /// Output format.
-        #[arg(long, value_enum)]
-        output: Option<Output>,
+        #[command(flatten)]
+        form: Form,
     },
 }
 
@@ -228,7 +210,7 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
             human(outer.without_output("demo").and_then(|()| demo::run(exit, practice)))
         }
         Command::Doctor(asked) => {
-            let output = asked.output.or(outer.output).unwrap_or_default();
+            let output = asked.form.or(&outer);
             human(outer.without_service("doctor").and_then(|()| commands::doctor::run(&asked, output)))
         }
         Command::Workflow { command } => workflow::run(command, outer),
@@ -255,13 +237,13 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::App { command } => app::run(command, outer),
         Command::Vault { command } => credential::run_vault(command, outer),
         Command::Audit(command) => command.run(outer),
-        Command::Config { command: ConfigCommand::Show { output } } => {
-            let output = output.or(outer.output).unwrap_or_default();
+        Command::Config { command: ConfigCommand::Show { form } } => {
+            let output = form.or(&outer);
             human(outer.without_service("config").and_then(|()| config::show(output)))
         }
         Command::Node { command } => human(outer.without_service("node").and_then(|()| match command {
-            NodeCommand::List { form } => node::list(form.json(outer.output)),
-            NodeCommand::Show { name, form } => node::show(&name, form.json(outer.output)),
+            NodeCommand::List { form } => node::list(form.or(&outer) == Output::Json),
+            NodeCommand::Show { name, form } => node::show(&name, form.or(&outer) == Output::Json),
         })),
         Command::DevTls(asked) => human(outer.without_service("dev-tls").and_then(|()| dev_tls::run(asked))),
         Command::Completions { shell } => human(
@@ -282,7 +264,7 @@ mod tests {
         while let Some(command) = commands.pop() {
             for argument in command.get_arguments().filter(|one| one.get_help_heading() == Some(HELP_HEADING))
             {
-                let shared = ["profile", "api_url", "service_token", "output", "workspace"];
+                let shared = ["profile", "api_url", "service_token", "output", "json", "workspace"];
                 assert!(shared.contains(&argument.get_id().as_str()), "{}: {argument}", command.get_name());
                 seen += 1;
             }

@@ -34,7 +34,32 @@ pub(crate) struct ClientOptions {
     service_token: Option<Secret>,
     /// Output format: human (default) or json.
     #[arg(long, help_heading = HELP_HEADING, value_enum, value_name = "FORM", hide_possible_values = true)]
-    pub(crate) output: Option<Output>,
+    output: Option<Output>,
+    /// Print JSON: the same as `--output json`.
+    #[arg(long, help_heading = HELP_HEADING, conflicts_with = "output")]
+    json: bool,
+}
+
+/// The output format of a command without a service.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Form {
+    /// Output format: human (default) or json.
+    #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
+    output: Option<Output>,
+    /// Print JSON: the same as `--output json`.
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+}
+
+impl Form {
+    /// The format, or else the one that was given before the command.
+    pub(crate) fn or(&self, outer: &ClientOptions) -> Output {
+        chosen(self.json, self.output).or(outer.form()).unwrap_or_default()
+    }
+}
+
+fn chosen(json: bool, output: Option<Output>) -> Option<Output> {
+    if json { Some(Output::Json) } else { output }
 }
 
 /// The workspace that a command works in.
@@ -72,16 +97,22 @@ impl ClientOptions {
     /// These, and what stood before the command where these say nothing.
     #[must_use]
     pub(crate) fn or(self, outer: Self) -> Self {
+        let output = self.form().or(outer.form());
         Self {
             profile: self.profile.or(outer.profile),
             api_url: self.api_url.or(outer.api_url),
             service_token: self.service_token.or(outer.service_token),
-            output: self.output.or(outer.output),
+            output,
+            json: false,
         }
     }
 
+    fn form(&self) -> Option<Output> {
+        chosen(self.json, self.output)
+    }
+
     pub(crate) fn output(&self) -> Output {
-        self.output.unwrap_or_default()
+        self.form().unwrap_or_default()
     }
 
     /// For a command that talks to no service: an option without effect is a mistake.
@@ -102,7 +133,7 @@ impl ClientOptions {
     /// For a command that prints in one form only.
     pub(crate) fn without_output(&self, command: &str) -> Result<(), Failure> {
         self.without_service(command)?;
-        match self.output {
+        match self.form() {
             Some(_) => Err(Failure::usage(format!("--output has no effect on `callboard {command}`"))),
             None => Ok(()),
         }
@@ -123,7 +154,7 @@ impl ClientOptions {
         let workspace = workspace(&place.profile);
         let builder = || {
             // A thread's id is enough to go on with it, and a new cookie would make another visitor of us.
-            let builder = Client::builder(&place.api_url).keep_cookies(false);
+            let builder = Client::builder(&place.api_url).keep_cookies(false).complete_ids(true);
             match &workspace {
                 Some(slug) => builder.header("x-workspace", slug),
                 None => builder,

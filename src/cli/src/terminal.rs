@@ -2,12 +2,39 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use wire::chat::NoticeLevel;
+
+use crate::output::Failure;
+
+/// Checks that a person can answer.
+pub(crate) fn check_terminal() -> Result<(), Failure> {
+    if io::stdin().is_terminal() {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "not confirmed: standard input is not a terminal, which could answer; add --yes to confirm",
+    ))
+}
+
+/// Asks the person at the terminal a question that they have to answer with yes.
+pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
+    check_terminal()?;
+    let mut output = io::stderr().lock();
+    let _ = write!(output, "{question} [y/N] ").and_then(|()| output.flush());
+    drop(output);
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
+    match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err("not confirmed; answer \"y\", or add --yes".to_owned().into()),
+    }
+}
 
 /// Colours for one of the two outputs, or none: `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb` are honoured.
 #[derive(Debug, Clone, Copy)]
@@ -18,12 +45,12 @@ pub(crate) struct Paint {
 impl Paint {
     /// For standard output.
     pub(crate) fn stdout() -> Self {
-        Self::of(&std::io::stdout())
+        Self::of(&io::stdout())
     }
 
     /// For standard error.
     pub(crate) fn stderr() -> Self {
-        Self::of(&std::io::stderr())
+        Self::of(&io::stderr())
     }
 
     /// For nobody's eyes.
@@ -73,7 +100,7 @@ impl Paint {
 
 /// Whether somebody sees standard output.
 pub(crate) fn stdout_is_seen() -> bool {
-    std::io::stdout().is_terminal()
+    io::stdout().is_terminal()
 }
 
 /// A text from outside as a terminal may have it: whatever could move the cursor, set a title or hide letters is left out. What changes the
@@ -123,7 +150,7 @@ const WIDTH: usize = 78;
 impl Underway {
     pub(crate) fn new() -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Self { seen: std::io::stderr().is_terminal() && !dumb, shown: false }
+        Self { seen: io::stderr().is_terminal() && !dumb, shown: false }
     }
 
     /// Whether the line is on a terminal.
@@ -136,14 +163,14 @@ impl Underway {
         if self.seen && !text.is_empty() {
             let line: String = harmless(text).chars().take(WIDTH).collect();
             let line = Paint::stderr().dim(line);
-            let _ = write!(std::io::stderr().lock(), "\r\x1b[2K{line}");
+            let _ = write!(io::stderr().lock(), "\r\x1b[2K{line}");
             self.shown = true;
         }
     }
 
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
-            let _ = write!(std::io::stderr().lock(), "\r\x1b[2K");
+            let _ = write!(io::stderr().lock(), "\r\x1b[2K");
         }
     }
 }

@@ -26,6 +26,7 @@ pub struct ClientBuilder {
     idle_limit: Duration,
     resume_limit: Duration,
     observer: Option<Observer>,
+    completes_ids: bool,
 }
 
 impl ClientBuilder {
@@ -41,7 +42,15 @@ impl ClientBuilder {
             idle_limit: Duration::from_secs(35),
             resume_limit: Duration::from_secs(60),
             observer: None,
+            completes_ids: false,
         }
+    }
+
+    /// Whether the unique beginning of an id in a path stands for the id; it does not, unless this says otherwise.
+    #[must_use]
+    pub fn complete_ids(mut self, completes: bool) -> Self {
+        self.completes_ids = completes;
+        self
     }
 
     /// The token that every call but those of the chat sends as its bearer.
@@ -126,6 +135,7 @@ impl ClientBuilder {
                 idle_limit: self.idle_limit,
                 resume_limit: self.resume_limit,
                 observer: self.observer,
+                completes_ids: self.completes_ids,
             },
             self.keep_cookies.then(Cookies::default),
         ))

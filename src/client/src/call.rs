@@ -31,6 +31,20 @@ impl Client {
         values: &[&str],
         query: &[(&str, String)],
     ) -> Result<Answer, ClientError> {
+        let answer = self.read_once(operation, values, query).await?;
+        match self.completed(operation, values, &answer).await? {
+            Some(whole) => self.read_once(operation, &texts(&whole), query).await,
+            None => Ok(answer),
+        }
+    }
+
+    /// The same with whole ids.
+    pub(crate) async fn read_once(
+        &self,
+        operation: &Operation,
+        values: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<Answer, ClientError> {
         let mut url = self.place(operation, values)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -40,6 +54,19 @@ impl Client {
 
     /// The answer of an operation that changes something.
     pub(crate) async fn change(
+        &self,
+        operation: &Operation,
+        values: &[&str],
+        body: Option<&impl Serialize>,
+    ) -> Result<Answer, ClientError> {
+        let answer = self.change_once(operation, values, body).await?;
+        match self.completed(operation, values, &answer).await? {
+            Some(whole) => self.change_once(operation, &texts(&whole), body).await,
+            None => Ok(answer),
+        }
+    }
+
+    async fn change_once(
         &self,
         operation: &Operation,
         values: &[&str],
@@ -57,6 +84,11 @@ fn method(operation: &Operation) -> Method {
         wire::operation::Method::Post => Method::POST,
         wire::operation::Method::Put => Method::PUT,
     }
+}
+
+/// Completed values of a path, as calls take them.
+pub(crate) fn texts(values: &[String]) -> Vec<&str> {
+    values.iter().map(String::as_str).collect()
 }
 
 pub(crate) fn with_json(request: RequestBuilder, body: Option<&impl Serialize>) -> RequestBuilder {

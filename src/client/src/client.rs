@@ -32,6 +32,7 @@ pub(crate) struct Parts {
     pub(crate) idle_limit: Duration,
     pub(crate) resume_limit: Duration,
     pub(crate) observer: Option<Observer>,
+    pub(crate) completes_ids: bool,
 }
 
 /// What sees every answer.

@@ -11,7 +11,7 @@ use wire::{
     SavedDataset,
 };
 
-use crate::call::with_json;
+use crate::call::{texts, with_json};
 use crate::client::{Bearer, Client};
 use crate::{Answer, ClientError, Part};
 
@@ -60,12 +60,22 @@ impl Client {
         values: &[&str],
         body: &impl Serialize,
     ) -> Result<Answer, ClientError> {
+        let answer = self.send_cases_once(operation, values, body).await?;
+        match self.completed(operation, values, &answer).await? {
+            Some(whole) => self.send_cases_once(operation, &texts(&whole), body).await,
+            None => Ok(answer),
+        }
+    }
+
+    async fn send_cases_once(
+        &self,
+        operation: &Operation,
+        values: &[&str],
+        body: &impl Serialize,
+    ) -> Result<Answer, ClientError> {
         let url = self.place(operation, values)?;
-        self.answer_after(
-            with_json(self.request(Method::POST, url, Bearer::Service), Some(body)),
-            UPLOAD_ALLOWANCE,
-        )
-        .await
+        let request = with_json(self.request(Method::POST, url, Bearer::Service), Some(body));
+        self.answer_after(request, UPLOAD_ALLOWANCE).await
     }
 
     /// `GET /api/workflows/{ref}/datasets/{id}`: one dataset.

@@ -13,6 +13,7 @@ mod builder;
 mod call;
 mod chat;
 mod client;
+mod complete;
 mod cookies;
 mod credentials;
 mod datasets;

@@ -10,7 +10,7 @@ use wire::{CreateRun, Listed, Rerun, RunRecord, RunState, RunSummary, Trace};
 use crate::call::with_json;
 use crate::client::{Bearer, Client};
 use crate::follow::Source;
-use crate::{ClientError, Part, ResumingRun, RunStream};
+use crate::{Answer, ClientError, Part, ResumingRun, RunStream};
 
 /// How a run is begun.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +61,20 @@ impl Client {
         run: &CreateRun,
         options: &RunOptions,
     ) -> Result<StartedRun, ClientError> {
+        let mut answer = self.send_run(workflow, run, options).await?;
+        if let Some([whole]) = self.completed(&runs::START_RUN, &[workflow], &answer).await?.as_deref() {
+            answer = self.send_run(whole, run, options).await?;
+        }
+        let replayed = answer.header("idempotency-replayed") == Some("true");
+        Ok(StartedRun { run: answer.ok()?, replayed })
+    }
+
+    async fn send_run(
+        &self,
+        workflow: &str,
+        run: &CreateRun,
+        options: &RunOptions,
+    ) -> Result<Answer, ClientError> {
         let mut url = self.place(&runs::START_RUN, &[workflow])?;
         if let Some(wait) = options.wait {
             url.query_pairs_mut().append_pair("wait", &wait.as_secs().to_string());
@@ -69,9 +83,7 @@ impl Client {
         if let Some(key) = &options.idempotency_key {
             request = request.header("idempotency-key", key);
         }
-        let answer = self.answer_after(request, options.wait.unwrap_or_default()).await?;
-        let replayed = answer.header("idempotency-replayed") == Some("true");
-        Ok(StartedRun { run: answer.ok()?, replayed })
+        self.answer_after(request, options.wait.unwrap_or_default()).await
     }
 
     /// `GET /api/workflows/{ref}/runs`: part of the list of a workflow's runs, the newest first.

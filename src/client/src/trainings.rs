@@ -88,6 +88,19 @@ impl Client {
         wanted: &StartTraining,
         is_dry_run: bool,
     ) -> Result<Answer, ClientError> {
+        let answer = self.send_training_once(workflow, wanted, is_dry_run).await?;
+        match self.completed(&training::START, &[workflow], &answer).await?.as_deref() {
+            Some([whole]) => self.send_training_once(whole, wanted, is_dry_run).await,
+            _ => Ok(answer),
+        }
+    }
+
+    async fn send_training_once(
+        &self,
+        workflow: &str,
+        wanted: &StartTraining,
+        is_dry_run: bool,
+    ) -> Result<Answer, ClientError> {
         let mut url = self.place(&training::START, &[workflow])?;
         if is_dry_run {
             url.query_pairs_mut().append_pair("dry_run", "true");

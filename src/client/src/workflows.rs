@@ -5,7 +5,7 @@ use wire::operations::{nodes, rollouts, workflows};
 use wire::{
     CheckVersion, Checked, CreateVersion, CreateWorkflow, Listed, NodeTypeRecord, PublicWorkflow,
     PublishRequest, Published, PutRollout, Rollout, SavedVersion, SetLive, UpdateWorkflow, VersionDiff,
-    VersionRecord, VersionSummary, WorkflowRecord,
+    VersionRecord, VersionSummary, WorkflowRecord, WorkflowUses,
 };
 
 use crate::{Client, ClientError};
@@ -89,6 +89,22 @@ impl Client {
     /// See above.
     pub async fn archive(&self, workflow: &str) -> Result<WorkflowRecord, ClientError> {
         self.change(&workflows::ARCHIVE, &[workflow], None::<&()>).await?.ok()
+    }
+
+    /// `POST /api/workflows/{ref}/restore`: restores an archived workflow.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn restore(&self, workflow: &str) -> Result<WorkflowRecord, ClientError> {
+        self.change(&workflows::RESTORE, &[workflow], None::<&()>).await?.ok()
+    }
+
+    /// `GET /api/workflows/{ref}/uses`: triggers, apps and workflows that run a workflow.
+    ///
+    /// # Errors
+    /// See above.
+    pub async fn workflow_uses(&self, workflow: &str) -> Result<WorkflowUses, ClientError> {
+        self.read(&workflows::READ_USES, &[workflow], &[]).await?.ok()
     }
 
     /// `GET /api/workflows/{ref}/public`: what anybody may know of a published workflow.

@@ -16,6 +16,7 @@ pub mod tokens;
 pub mod triggers;
 pub mod uploads;
 pub mod vault;
+pub mod versions;
 pub mod visitors;
 pub mod workflows;
 pub mod workspaces;

@@ -151,6 +151,22 @@ pub async fn archive(
     Ok(archived)
 }
 
+/// Restores an archived workflow; any other one stays unchanged. Its publication is not restored.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn restore(
+    changes: &mut Changes,
+    by: Requester<'_>,
+    workflow: &StoredWorkflow,
+) -> Decision<StoredWorkflow> {
+    let (restored, is_new) = changes.restore_workflow(workflow.id).await?;
+    if is_new {
+        changes.audit(&entry(by, AuditAction::WorkflowRestored, workflow)).await?;
+    }
+    Ok(restored)
+}
+
 pub(crate) fn entry(by: Requester<'_>, action: AuditAction, workflow: &StoredWorkflow) -> AuditEntry {
     let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };
     by.audit(action, target, Some(workflow.workspace_id), None)

@@ -32,7 +32,7 @@ fn check_numbers(value: &Value) -> Result<(), CanonicalError> {
     }
 }
 
-/// The digest of a graph alone.
+/// The digest of a document.
 ///
 /// # Errors
 /// [`CanonicalError`] when it has no canonical form.
@@ -40,7 +40,7 @@ pub fn digest(graph: &Value) -> Result<[u8; 32], CanonicalError> {
     Ok(sha256(&[&canonical(graph)?]))
 }
 
-/// The digest of graph and runnable config together: what makes a version the same.
+/// The digest of a version: its graph and its runnable config.
 ///
 /// # Errors
 /// [`CanonicalError`] when one has no canonical form.

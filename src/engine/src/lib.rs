@@ -3,6 +3,7 @@
 //! The engine knows neither HTTP nor a database: what it needs from outside is a trait in [`ports`].
 //! Source of the format: `graph/1`.
 
+mod addresses;
 mod cache;
 mod canonical;
 mod channel;
@@ -33,6 +34,7 @@ mod tags;
 mod template;
 
 pub use ::schema::Schema;
+pub use addresses::address_warnings;
 pub use cache::Cache;
 pub use canonical::{CanonicalError, digest, identity};
 pub use channel::{Channel, Rule};
@@ -47,7 +49,7 @@ pub use execute::{
 };
 pub use functions::{Function, modules_named};
 pub use graph::fields::Fields;
-pub use graph::parse::parse;
+pub use graph::parse::{parse, without_schema};
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};
 pub use nodes::{Path, demo_output};
 pub use references::Reference;

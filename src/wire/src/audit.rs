@@ -66,6 +66,7 @@ audit_actions! {
     WorkflowCanaryRolledBack, "workflow.canary_rolled_back", "The service ended a canary that was worse than the live version.";
     WorkflowCanaryPromoted, "workflow.canary_promoted", "A canary became live, by itself or by a publisher.";
     WorkflowArchived, "workflow.archived", "A workflow was archived.";
+    WorkflowRestored, "workflow.restored", "An archived workflow was restored.";
     TriggerCronSet, "trigger.cron_set", "A workflow's schedule was created or changed.";
     TriggerCronRemoved, "trigger.cron_removed", "A workflow's schedule was removed.";
     TriggerWebhookSet, "trigger.webhook_set", "A workflow's webhook was created or changed.";

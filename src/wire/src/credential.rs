@@ -103,7 +103,7 @@ pub struct VaultRotation {
     pub remaining: u64,
 }
 
-/// Whether a workflow's latest version has what it needs.
+/// Whether the credentials of a workflow's live version exist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Readiness {

@@ -14,7 +14,7 @@ pub struct CreateRun {
     /// What the graph's `inputs` schema asks for; `{}` unless given.
     #[serde(default)]
     pub inputs: Option<Value>,
-    /// Which version; the latest unless given.
+    /// The version's number; the live version unless given.
     #[serde(default)]
     pub version: Option<i32>,
     /// Laid over the version's runnable config; prompts one by one.
@@ -185,11 +185,38 @@ pub type RunInput = Value;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Rerun {
-    /// The super-step that is run first, from 1; what is before it is copied.
-    pub from_step: u32,
-    /// Channels of `state` and what they hold from that step on.
+    /// The super-step to start from, from 1; the results of earlier steps are copied. The failed step unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_step: Option<u32>,
+    /// Values of channels of `state` from that step on.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub patch: Map<String, Value>,
+    /// Inputs in place of those of the run; no result is copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Value>,
+    /// The version in place of that of the run; no result is copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<RerunVersion>,
+}
+
+/// The version that a repeated run executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum RerunVersion {
+    /// A version by its number.
+    Number(i32),
+    /// The live version.
+    Live(Live),
+}
+
+/// The word for the live version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Live {
+    /// The version that is live now.
+    Live,
 }
 
 /// `GET /api/runs/{id}/trace`.

@@ -18,7 +18,7 @@ pub enum SocketRequest {
     },
     /// Begins a run, whose events follow.
     RunWorkflow {
-        /// A graph, which is saved as a version; the latest version unless given.
+        /// A graph, which is stored as a draft; the live version unless given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         graph_config: Option<Value>,
         /// What the graph's `inputs` schema asks for; `{}` unless given.
@@ -33,7 +33,7 @@ pub enum SocketRequest {
     },
     /// Starts a training, whose events follow.
     TrainWorkflow {
-        /// A graph, which is kept as a draft; the latest version unless given.
+        /// A graph, which is stored as a draft; the live version unless given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         graph_config: Option<Value>,
         /// Inputs under those of each case.
@@ -53,7 +53,7 @@ pub enum SocketRequest {
     },
     /// Starts an evaluation, whose events follow.
     EvaluateWorkflow {
-        /// A graph, which is kept as a draft; the latest version unless given.
+        /// A graph, which is stored as a draft; the live version unless given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         graph_config: Option<Value>,
         /// Inputs under those of each case.

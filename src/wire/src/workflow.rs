@@ -85,7 +85,7 @@ pub struct WorkflowRecord {
     pub is_archived: bool,
     /// The highest version number.
     pub latest_version: Option<i32>,
-    /// The number of the version that chats, triggers and sub-workflows run.
+    /// The number of the version that every request without a version runs.
     pub live_version: Option<i32>,
     /// What the chat shows.
     pub chat: ChatSettings,
@@ -104,7 +104,7 @@ pub struct ShownWorkflow {
     /// The record.
     #[serde(flatten)]
     pub workflow: WorkflowRecord,
-    /// Readiness of the latest version; absent where that names no credential.
+    /// Readiness of the live version; absent where that names no credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness: Option<Readiness>,
 }
@@ -125,6 +125,30 @@ pub struct PublicWorkflow {
     pub share_url: String,
     /// What the chat shows.
     pub chat: PublicChat,
+}
+
+/// `GET /api/workflows/{ref}/uses`: what stops working when the workflow is archived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkflowUses {
+    /// Whether its chat is published.
+    pub is_public: bool,
+    /// Its triggers: `cron`, `webhook`.
+    pub triggers: Vec<String>,
+    /// Bindings of apps that run it.
+    pub apps: Vec<BindingUse>,
+    /// Handles of other workflows whose live version runs it.
+    pub workflows: Vec<String>,
+}
+
+/// A binding of an app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BindingUse {
+    /// Alias of the app.
+    pub app: String,
+    /// Name of the binding.
+    pub binding: String,
 }
 
 /// `POST /api/workflows/{ref}/versions` of a draft.
@@ -175,7 +199,7 @@ pub struct SetLive {
 pub struct CreateVersion {
     /// A graph of format `graph/1`.
     pub graph: Value,
-    /// Prompts and settings of the run.
+    /// Prompts and settings of the run; null: those of the latest version are kept.
     #[serde(default)]
     pub runnable_config: Option<Map<String, Value>>,
     /// For the caller's own use.
@@ -211,7 +235,7 @@ pub struct VersionRecord {
     pub version: Option<i32>,
     /// Whether it is a draft: a graph that came with a request.
     pub draft: bool,
-    /// SHA-256 of the graph's canonical form (RFC 8785), lower-case hexadecimal.
+    /// SHA-256 of graph and runnable config, lower-case hexadecimal; of the graph alone in versions of older builds.
     pub digest: String,
     /// The graph.
     pub graph: Value,
@@ -237,9 +261,39 @@ pub struct SavedVersion {
     /// The version.
     #[serde(flatten)]
     pub version: VersionRecord,
+    /// The live version after the save.
+    pub live: LiveAfterSave,
+    /// The number of the version whose runnable config was kept; absent if the request has one, or if there was none to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_kept_from: Option<i32>,
     /// What may be a mistake, and may be right later; absent when there is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<FieldError>,
+}
+
+/// The live version after a save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LiveAfterSave {
+    /// Its number; null if no version is live.
+    pub version: Option<i32>,
+    /// Why it is this version.
+    pub reason: LiveReason,
+}
+
+/// Why a version is live after a save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum LiveReason {
+    /// It has the saved content.
+    Saved,
+    /// It has the saved content, and another version was live before the save.
+    Restored,
+    /// The saved version has not passed its gate.
+    Gate,
+    /// A canary is compared with the live version.
+    Canary,
 }
 
 /// `POST /api/workflows/check`.
@@ -278,7 +332,7 @@ pub struct VersionSummary {
     pub version: Option<i32>,
     /// Whether it is a draft: a graph that came with a request.
     pub draft: bool,
-    /// SHA-256 of the graph's canonical form (RFC 8785), lower-case hexadecimal.
+    /// SHA-256 of graph and runnable config, lower-case hexadecimal; of the graph alone in versions of older builds.
     pub digest: String,
     /// What is new.
     pub notes: Option<String>,

@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub use crate::run::quota::{Quota, WorkspaceFull};
 pub use crate::run::start::{IdempotencyKey, RunStartError};
 pub(crate) use kind::WorkflowRuns;
-pub use repeat::RepeatError;
+pub use repeat::{Repeat, RepeatError};
 pub(in crate::kinds) use start::start_rows;
 pub use start::{NewRun, Origin, RunOptions};
 
@@ -54,7 +54,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// A version of a workflow of this workspace by its number, or its latest.
+    /// A version of a workflow of this workspace by its number, or the live version.
     ///
     /// # Errors
     /// [`PlanError`] when it cannot be read or compiled.

@@ -1,11 +1,13 @@
-//! A run once more, from one of its steps on.
+//! A run that repeats another.
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use store::StoredRun;
+use store::{RunState, StoredRun};
 use wire::FieldError;
 
 use super::{IdempotencyKey, NewRun, Origin, RunOptions, RunStartError, Runs, StartedRun};
-use crate::plans::PlanError;
+use crate::plans::{LoadedVersion, PlanError};
 use crate::text::stored_json;
 
 /// A run was not repeated.
@@ -17,6 +19,9 @@ pub enum RepeatError {
     /// What was asked for does not fit the run.
     #[error("what was asked for does not fit the run")]
     Invalid(Vec<FieldError>),
+    /// The inputs do not fit the version.
+    #[error("the inputs do not fit the version")]
+    Inputs(Vec<FieldError>),
     /// The new run was not begun.
     #[error(transparent)]
     Start(#[from] RunStartError),
@@ -25,44 +30,63 @@ pub enum RepeatError {
     Plan(#[from] PlanError),
 }
 
+/// A repetition of a run.
+#[derive(Default)]
+pub struct Repeat {
+    /// The super-step to start from; the failed one, or else the first one, unless given.
+    pub from_step: Option<u32>,
+    /// Values of channels of `state` from that step on.
+    pub patch: Map<String, Value>,
+    /// Inputs in place of those of the run.
+    pub inputs: Option<Value>,
+    /// The version in place of that of the run.
+    pub version: Option<Arc<LoadedVersion>>,
+}
+
 impl Runs {
-    /// Begins a run that repeats another from super-step `from_step` on: what is before it is copied, not run. `patch`
-    /// changes the state before that step.
+    /// Starts a run that repeats another. The results of the steps before its first one are copied. With other inputs or
+    /// another version nothing is copied.
     ///
     /// # Errors
     /// [`RepeatError`].
     pub async fn repeat(
         &self,
         run: StoredRun,
-        from_step: u32,
-        patch: Map<String, Value>,
+        wanted: Repeat,
         limited: bool,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<StartedRun, RepeatError> {
         if !self.kinds.of(&run.trigger).is_some_and(|kind| kind.row().repeatable) {
             return Err(RepeatError::Never);
         }
-        let version = match self.ports.plans.version(run.version_id).await {
-            Ok(version) => version,
-            Err(PlanError::Store(error)) => return Err(PlanError::Store(error).into()),
-            Err(PlanError::Graph(..) | PlanError::Missing(_)) => return Err(RepeatError::Never),
+        let is_changed = wanted.inputs.is_some() || wanted.version.is_some();
+        let version = match wanted.version {
+            Some(version) => version,
+            None => self.repeated_version(&run).await?,
         };
-        let last = self.ports.store.last_step(run.id).await.map_err(RunStartError::from)?;
-        let last = last.and_then(|last| u32::try_from(last).ok()).unwrap_or(1);
-        let mut problems = version.plan.check_patch(&patch, "/patch");
-        if !(1..=last).contains(&from_step) {
-            let message = format!("must be a step of the run, from 1 to {last}");
-            problems.insert(0, FieldError::new("/from_step", "range", message));
-        }
+        let mut problems = version.plan.check_patch(&wanted.patch, "/patch");
+        let from_step = match is_changed {
+            true => first_step(wanted.from_step),
+            false => self.copied_step(&run, wanted.from_step).await?,
+        };
+        let from_step = from_step.map_err(|problem| problems.insert(0, problem)).unwrap_or(1);
         if !problems.is_empty() {
             return Err(RepeatError::Invalid(problems));
         }
+        let inputs = match wanted.inputs {
+            Some(inputs) => inputs,
+            None => stored_json(&run.inputs).map_err(|_| RepeatError::Never)?,
+        };
+        let problems = version.plan.check_inputs(&inputs);
+        if is_changed && !problems.is_empty() {
+            return Err(RepeatError::Inputs(problems));
+        }
         let options = RunOptions::stored(&run);
-        let origin = Some(Origin::new(run.id, options.origin.clone(), from_step, patch));
+        let origin = Some(Origin::new(run.id, options.origin.clone(), from_step, wanted.patch));
         let new = NewRun {
             workspace: run.workspace_id,
             version,
-            inputs: stored_json(&run.inputs).map_err(|_| RepeatError::Never)?,
+            inputs,
             // A caller of the API repeats it, not a page: it does not act for the app or its member.
             options: RunOptions { origin, app: None, ..options },
             trigger: "rerun",
@@ -70,5 +94,44 @@ impl Runs {
             idempotency,
         };
         Ok(self.start(new).await?)
+    }
+
+    async fn repeated_version(&self, run: &StoredRun) -> Result<Arc<LoadedVersion>, RepeatError> {
+        match self.ports.plans.version(run.version_id).await {
+            Ok(version) => Ok(version),
+            Err(PlanError::Store(error)) => Err(PlanError::Store(error).into()),
+            Err(PlanError::Graph(..) | PlanError::Missing(_)) => Err(RepeatError::Never),
+        }
+    }
+
+    /// The step of a run from which it is repeated.
+    async fn copied_step(
+        &self,
+        run: &StoredRun,
+        wanted: Option<u32>,
+    ) -> Result<Result<u32, FieldError>, RepeatError> {
+        let step = |step: Option<i32>| step.and_then(|step| u32::try_from(step).ok());
+        let last = self.ports.store.last_step(run.id).await.map_err(RunStartError::from)?;
+        let last = step(last).unwrap_or(1);
+        if let Some(wanted) = wanted {
+            let message = format!("must be a step of the run, from 1 to {last}");
+            let is_known = (1..=last).contains(&wanted);
+            return Ok(is_known.then_some(wanted).ok_or(FieldError::new("/from_step", "range", message)));
+        }
+        let failed = self.ports.store.first_failed_step(run.id).await.map_err(RunStartError::from)?;
+        // A run may fail without a failed attempt, as by its time limit.
+        let ended = if run.status == RunState::Failed { last } else { 1 };
+        Ok(Ok(step(failed).unwrap_or(ended)))
+    }
+}
+
+/// The first step of a run with other inputs or another version.
+fn first_step(wanted: Option<u32>) -> Result<u32, FieldError> {
+    match wanted {
+        None | Some(1) => Ok(1),
+        Some(_) => {
+            let message = "cannot be combined with 'inputs' or 'version': nothing is copied then";
+            Err(FieldError::new("/from_step", "conflict", message))
+        }
     }
 }

@@ -70,8 +70,7 @@ impl House {
         let workflow = store.change(async |c| c.create_workflow(new).await).await.unwrap().id;
         let version = NewVersion {
             workflow_id: workflow,
-            digest: engine::digest(graph).unwrap().to_vec(),
-            identity: engine::identity(graph, None).unwrap().to_vec(),
+            digest: engine::identity(graph, None).unwrap().to_vec(),
             graph: graph.clone(),
             runnable_config: None,
             metadata: Map::new(),

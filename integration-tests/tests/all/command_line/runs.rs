@@ -61,3 +61,35 @@ async fn runs_are_listed_shown_traced_watched_and_cancelled() {
         assert!(gone.status == Some(1) && gone.err.contains("run.not_found"), "{command}: {}", gone.err);
     }
 }
+
+#[tokio::test]
+async fn the_beginning_of_an_id_is_enough_where_it_is_unique() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    let failing = json!({"name": "no", "type": "assert", "when": "inputs.good", "message": "never"});
+    let workflow = t.workflow().named("Failing").graph(graphs::chain(&[failing], None)).create().await;
+    let failed = begin(&t, &workflow, "?wait=60", json!({"good": false})).await;
+    let other = begin(&t, &workflow, "?wait=60", json!({"good": true})).await;
+    let (failed, other) = (failed["id"].as_str().unwrap(), other["id"].as_str().unwrap());
+    let beginning = &failed[..23];
+    let json_of = |text: String| -> Value { serde_json::from_str(&text).unwrap() };
+    for command in ["show", "trace"] {
+        let shown = terminal.does(&["runs", command, beginning]).await;
+        assert!(shown.contains(failed) && shown.contains("never"), "{command}: {shown}");
+    }
+    let shown = json_of(terminal.does(&["runs", "show", &other[..23], "--json"]).await);
+    assert_eq!(shown["id"], other);
+    let listed = json_of(terminal.does(&["--json", "runs", "list", "--workflow", &workflow.id[..18]]).await);
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    let repeated = ["rerun", beginning, "--input", "good=true", "--quiet", "--json"];
+    let repeated = json_of(terminal.does(&repeated).await);
+    assert_eq!((&repeated["origin_run_id"], &repeated["inputs"]), (&json!(failed), &json!({"good": true})));
+    let shown = json_of(terminal.does(&["workflow", "show", &workflow.id[..18], "--json"]).await);
+    assert_eq!(shown["id"], workflow.id);
+    let run = ["run", &workflow.id[..18], "--input", "good=true", "--quiet", "--json"];
+    assert_eq!(json_of(terminal.does(&run).await)["workflow_id"], workflow.id);
+    let several = terminal.run(&["runs", "show", &failed[..4]]).await;
+    assert!(several.status == Some(2) && several.err.contains("several ids begin with"), "{}", several.err);
+    let none = terminal.run(&["runs", "show", "ffff"]).await;
+    assert!(none.status == Some(1) && none.err.contains("run.not_found"), "{}", none.err);
+}

@@ -47,6 +47,15 @@ async fn a_workflow_is_given_a_schedule_and_a_webhook() {
             .is_some_and(|line| line.starts_with("webhook    2") && line.contains("succeeded"))
     })
     .await;
+    let listed = terminal.does(&["trigger", "list"]).await;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert!(lines.len() == 3 && lines[0].starts_with("WORKFLOW "), "{listed}");
+    assert!(
+        lines[1].contains("  cron     0 0 1 1 * in Asia/Tokyo  ") && lines[2].contains("  webhook  PUT"),
+        "{listed}"
+    );
+    let json = terminal.does(&["trigger", "list", "--json"]).await;
+    assert!(json.contains(&workflow) && json.contains("\"expression\": \"0 0 1 1 *\""), "{json}");
     let json = terminal.does(&["trigger", "show", &workflow, "--output", "json"]).await;
     assert!(json.contains("\"runs\": [\n"), "{json}");
     assert!(json.contains("\"next_fire_at\"") && json.contains("\"allow_unsigned\": true"), "{json}");

@@ -1,6 +1,6 @@
 //! `callboard workflow …`.
 
-use integration_tests::{TestService, graphs};
+use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::{Value, json};
 
 use super::terminal::Terminal;
@@ -206,6 +206,36 @@ async fn an_upload_makes_the_workflow_when_it_is_told_to() {
 }
 
 #[tokio::test]
+async fn an_upload_keeps_the_config_and_reverts() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    let config = terminal.file("config.json", json!({"prompts": {"answer": {"text": "Be kind."}}}));
+    let upload = async |text: &str, more: &[&str]| {
+        let file = terminal.file("graph.json", graphs::reply(text));
+        terminal.does(&[&["workflow", "upload", "desk", &file][..], more].concat()).await
+    };
+    upload("good", &["--create", "--config", &config]).await;
+    let kept = |from: u32| {
+        format!("Kept the prompts and settings of version {from}; --config FILE replaces them.\n")
+    };
+    assert_eq!(upload("bad", &[]).await, format!("Saved version 2 of desk.\n{}", kept(1)));
+    assert_eq!(upload("good", &[]).await, format!("Saved version 3 of desk.\n{}", kept(2)));
+    let shown =
+        json_of(&terminal.does(&["workflow", "show", "desk", "--version", "3", "--output", "json"]).await);
+    assert_eq!(shown["runnable_config"]["prompts"]["answer"]["text"], "Be kind.");
+    let same = "Nothing changed: version 3 of desk is identical.\n";
+    assert_eq!(upload("good", &[]).await, format!("{same}{}", kept(3)));
+    terminal.does(&["workflow", "rollback", "desk"]).await;
+    let again = upload("good", &[]).await;
+    assert_eq!(again, format!("{same}{}Version 3 is live again.\n", kept(3)));
+    terminal.does(&["workflow", "rollout", "set", "desk", "--canary", "2", "--percent", "10"]).await;
+    let canary = upload("new", &[]).await;
+    let why = "Not live yet: version 4 waits until the canary has ended; version 3 stays live. \
+               `callboard workflow live desk 4` changes that.\n";
+    assert_eq!(canary, format!("Saved version 4 of desk.\n{}{why}", kept(3)));
+}
+
+#[tokio::test]
 async fn two_versions_are_compared() {
     let t = TestService::start().await;
     let terminal = Terminal::of(&t);
@@ -294,7 +324,80 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
     let refused = terminal.run(&["workflow", "rollout", "set", "desk", "--gate", &wrong]).await;
     assert!(refused.err.contains("does not hold a gate"), "{}", refused.err);
 
-    assert_eq!(terminal.does(&["workflow", "archive", "desk"]).await, "Archived workflow desk\n");
+    assert_eq!(terminal.does(&["workflow", "archive", "desk", "--yes"]).await, "Archived workflow desk\n");
     let refused = terminal.run(&["workflow", "rename", "desk", "Other"]).await;
     assert!(refused.err.contains("workflow.archived"), "{}", refused.err);
+    assert_eq!(terminal.does(&["workflow", "restore", "desk"]).await, "Restored workflow desk\n");
+    terminal.does(&["workflow", "rename", "desk", "Other"]).await;
+}
+
+/// `archive` names what uses the workflow, and asks.
+#[tokio::test]
+async fn archiving_names_the_users_of_a_workflow_and_asks() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    let file = terminal.file("graph.json", graphs::reply("hi"));
+    terminal.does(&["workflow", "upload", "refund", &file, "--create"]).await;
+    let calls = json!({"name": "call", "type": "sub_workflow", "workflow": "refund"});
+    let file = terminal.file("calls.json", graphs::chain(&[calls], None));
+    terminal.does(&["workflow", "upload", "desk", &file, "--create"]).await;
+    terminal.does(&["workflow", "publish", "refund"]).await;
+    terminal.does(&["trigger", "cron", "refund", "0 0 1 1 *"]).await;
+    terminal.does(&["app", "create", "shop"]).await;
+    let binding = json!({"workflow": "refund", "version": 1, "access_mode": "anonymous"}).to_string();
+    let content = [("content-type", "application/json")];
+    let bound = t.send("PUT", "/api/apps/shop/bindings/ask", &content, binding).await;
+    assert_eq!(bound.status, 201, "{}", bound.text());
+    let asked = terminal.run(&["workflow", "archive", "refund"]).await;
+    assert_eq!(asked.status, Some(2), "{}", asked.err);
+    let uses = "Its chat is published and will close.\nIts trigger cron will start no runs.\n\
+                The app shop runs it as ask.\nThe workflow desk runs it.\n";
+    assert!(asked.err.starts_with(uses) && asked.err.contains("add --yes"), "{}", asked.err);
+    assert_eq!(
+        json_of(&terminal.does(&["workflow", "show", "refund", "--json"]).await)["is_archived"],
+        false
+    );
+    let mut typed = terminal.start_at_a_terminal("workflow archive refund");
+    typed.until("Archive workflow refund? [y/N]").await;
+    typed.press("y\n").await;
+    typed.until("Archived workflow refund").await;
+    let record = json_of(&terminal.does(&["workflow", "restore", "refund", "--json"]).await);
+    assert_eq!((&record["is_archived"], &record["is_public"]), (&json!(false), &json!(false)));
+    terminal.does(&["run", "desk", "--input", "message=x", "--quiet"]).await;
+}
+
+#[tokio::test]
+async fn the_settings_of_a_chat_have_a_command() {
+    let t = TestService::start().await;
+    let terminal = Terminal::of(&t);
+    terminal.does(&["workflow", "create", "Desk"]).await;
+    let shown = json_of(&terminal.does(&["workflow", "chat", "desk"]).await);
+    assert_eq!((&shown["busy"], &shown["retention_days"]), (&json!("enqueue"), &json!(null)));
+    let file = terminal.file("chat.json", json!({"uploads": false, "retention_days": 7}));
+    let set = [
+        "workflow",
+        "chat",
+        "desk",
+        "--file",
+        &file,
+        "--set",
+        "busy=interrupt",
+        "--set",
+        "retention_days=30",
+    ];
+    let set = json_of(&terminal.does(&set).await);
+    let record = t.get("/api/workflows/desk").await.value();
+    assert_eq!(set, record["chat"]);
+    assert_eq!(
+        (&set["busy"], &set["retention_days"], &set["uploads"]),
+        (&json!("interrupt"), &json!(30), &json!(false))
+    );
+    for (pair, says) in [
+        ("bussy=x", "unknown field `bussy`"),
+        ("busy", "name=value"),
+        ("retention_days=-1", "cannot be read"),
+    ] {
+        let wrong = terminal.run(&["workflow", "chat", "desk", "--set", pair]).await;
+        assert!(wrong.status == Some(2) && wrong.err.contains(says), "{}", wrong.err);
+    }
 }

@@ -124,6 +124,48 @@ async fn a_graph_asks_for_the_right_to_write() {
     assert_eq!(t.scalar(drafts).await, "1");
 }
 
+/// Otherwise a caller who may only execute could redirect a secret of the workspace through `{{ config.endpoint }}`.
+#[tokio::test]
+async fn a_config_asks_for_the_right_to_write() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let root = t.root();
+    let workflow = make(&root, "default").await;
+    let runner = root.token(&[EXECUTE], &["default"]).await;
+    let author = root.token(&[EXECUTE, WRITE], &["default"]).await;
+    let with = |mut body: Value, member: &str, config: Value| {
+        body[member] = config;
+        body
+    };
+    let evaluation = || json!({"evaluation": {"dataset": cases(4), "evaluators": label()}});
+    let runs = format!("/api/workflows/{workflow}/runs");
+    let run = json!({"inputs": {"message": "x"}});
+    let requests = [
+        (runs.clone(), run.clone(), "config", "run_workflow"),
+        (runs_of(&workflow), body(), "runnable_config", "train_workflow"),
+        (runs_of(&workflow), evaluation(), "runnable_config", "evaluate_workflow"),
+    ];
+    let address = format!("/ws/workflow/{workflow}");
+    let header = format!("Bearer {runner}");
+    let mut socket = Socket::open(t.address(), &address, &[("authorization", &header)]).await;
+    for (path, body, member, kind) in requests {
+        let chosen = with(body.clone(), member, json!({"endpoint": "https://example.org"}));
+        let refused = t.bearer(&runner).post(&path, &chosen).await;
+        assert_eq!(refused.refusal(), "403 auth.missing_scope", "{kind}");
+        assert_eq!(refused.message(), format!("Missing required scopes: {WRITE}"));
+        socket.say(&message(kind, "r", &chosen)).await;
+        let error = socket.next().await;
+        assert_eq!(error["payload"]["code"], "auth.missing_scope", "{kind}: {error}");
+        assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "0", "{kind}");
+        // An empty config changes nothing.
+        for (token, body) in [(&runner, with(body, member, json!({}))), (&author, chosen)] {
+            let started = t.bearer(token).post(&path, &body).await;
+            assert_eq!(started.status, 202, "{kind}: {}", started.text());
+        }
+        settled(&t).await;
+    }
+    socket.close().await;
+}
+
 /// Otherwise a caller who may only execute could have a secret of the workspace sent to an address of their own.
 #[tokio::test]
 async fn a_request_that_names_a_credential_asks_for_the_right_to_write() {

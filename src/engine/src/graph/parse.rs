@@ -17,6 +17,15 @@ const MOST_CONNECTIONS: usize = 20_000;
 /// Most values of all kinds in a graph: each may have several problems.
 const MOST_VALUES: usize = 250_000;
 
+/// The graph without `$schema`, a hint for editors that is not part of it.
+#[must_use]
+pub fn without_schema(mut graph: Value) -> Value {
+    if let Value::Object(members) = &mut graph {
+        members.retain(|name, _| name != "$schema");
+    }
+    graph
+}
+
 /// Reads a graph.
 ///
 /// # Errors

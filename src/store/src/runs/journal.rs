@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use diesel::dsl::max;
 use diesel::prelude::*;
+use diesel::sql_types::{Int4, Nullable, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
@@ -55,6 +56,12 @@ pub(crate) struct Row {
     finished_at: Option<DateTime<Utc>>,
 }
 
+#[derive(QueryableByName)]
+struct FirstStep {
+    #[diesel(sql_type = Nullable<Int4>)]
+    step: Option<i32>,
+}
+
 impl Store {
     /// The last super-step that a run's journal tells of.
     ///
@@ -63,6 +70,22 @@ impl Store {
     pub async fn last_step(&self, run: Uuid) -> Result<Option<i32>, StoreError> {
         let steps = run_steps::table.filter(run_steps::run_id.eq(run));
         Ok(steps.select(max(run_steps::step)).first(&mut *self.connection().await?).await?)
+    }
+
+    /// The first super-step of a run in which the last attempt of a node failed.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn first_failed_step(&self, run: Uuid) -> Result<Option<i32>, StoreError> {
+        const FIRST: &str = "SELECT min(step) AS step FROM (
+                SELECT DISTINCT ON (node, visit) step, status FROM run_steps WHERE run_id = $1
+                ORDER BY node, visit, attempt DESC) ended
+            WHERE status = 'failed'";
+        let found: FirstStep = diesel::sql_query(FIRST)
+            .bind::<SqlUuid, _>(run)
+            .get_result(&mut *self.connection().await?)
+            .await?;
+        Ok(found.step)
     }
 
     /// The journal of a run, in the order of its rows' key.

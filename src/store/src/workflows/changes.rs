@@ -256,6 +256,24 @@ impl Changes {
         self.changed_or_as_it_is(id, changed).await
     }
 
+    /// Restores an archived workflow; any other one stays unchanged. The flag says whether it was archived until now.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database does not answer.
+    pub async fn restore_workflow(&mut self, id: Uuid) -> Result<(StoredWorkflow, bool), StoreError> {
+        let changed = diesel::update(workflows::table.find(id))
+            .filter(workflows::archived_at.is_not_null())
+            .set((
+                workflows::archived_at.eq(None::<DateTime<Utc>>),
+                workflows::updated_at.eq(self.store.now()),
+            ))
+            .returning(Row::as_returning())
+            .get_result(&mut *self.connection)
+            .await
+            .optional()?;
+        self.changed_or_as_it_is(id, changed).await
+    }
+
     async fn changed_or_as_it_is(
         &mut self,
         id: Uuid,

@@ -2,8 +2,10 @@
 
 mod changes;
 pub(crate) mod records;
+mod uses;
 mod versions;
 
 pub use changes::*;
 pub use records::*;
+pub use uses::*;
 pub use versions::*;

@@ -54,7 +54,7 @@ pub struct StoredWorkflow {
     pub chat: ChatSettings,
     /// The newest version.
     pub latest_version: Option<i32>,
-    /// The version that chats, triggers and sub-workflows run; `None` also if no version has passed the gate.
+    /// The version that every request without a version runs; `None` also if no version has passed the gate.
     pub live_version: Option<i32>,
     /// When it was archived.
     pub archived_at: Option<DateTime<Utc>>,

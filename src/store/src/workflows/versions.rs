@@ -29,7 +29,7 @@ pub struct StoredVersion {
     pub workflow_id: Uuid,
     /// Counts from 1 within the workflow; `None` for a draft.
     pub number: Option<i32>,
-    /// SHA-256 of the canonical graph.
+    /// SHA-256 of graph and runnable config; of the graph alone in rows of older builds.
     pub digest: Vec<u8>,
     /// The graph.
     pub graph: Value,
@@ -56,7 +56,7 @@ pub struct ListedVersion {
     pub workflow_id: Uuid,
     /// Counts from 1 within the workflow; `None` for a draft.
     pub number: Option<i32>,
-    /// SHA-256 of the canonical graph.
+    /// SHA-256 of graph and runnable config; of the graph alone in rows of older builds.
     pub digest: Vec<u8>,
     /// What is new.
     pub notes: Option<String>,
@@ -71,10 +71,8 @@ pub struct ListedVersion {
 pub struct NewVersion {
     /// Its workflow.
     pub workflow_id: Uuid,
-    /// SHA-256 of the canonical graph.
+    /// SHA-256 of graph and runnable config.
     pub digest: Vec<u8>,
-    /// SHA-256 of graph and runnable config together.
-    pub identity: Vec<u8>,
     /// The graph.
     pub graph: Value,
     /// Prompts and settings of a run.
@@ -123,34 +121,34 @@ impl TryFrom<Row> for StoredVersion {
     }
 }
 
+/// The versions of a workflow that this transaction has locked.
+struct LockedVersions {
+    latest: Option<i32>,
+    live: Option<i32>,
+    /// The latest version, and the SHA-256 of its graph and runnable config.
+    newest: Option<(StoredVersion, Vec<u8>)>,
+}
+
 impl Changes {
-    /// Saves a version; the same content again is the version that is already there (`false`).
+    /// The latest version. Locks the workflow until the end of the transaction, so a save in it has the next number.
+    ///
+    /// # Errors
+    /// [`StoreError::Archived`] when the workflow is archived.
+    pub async fn newest_version(&mut self, workflow: Uuid) -> Result<Option<StoredVersion>, StoreError> {
+        Ok(self.lock_newest(workflow).await?.newest.map(|(version, _)| version))
+    }
+
+    /// Saves a version; the content of the latest version again is that version (`false`).
     ///
     /// # Errors
     /// [`StoreError::Archived`] when its workflow is archived.
     pub async fn save_version(&mut self, new: NewVersion) -> Result<(StoredVersion, bool), StoreError> {
         let now = self.store.now();
-        let connection = &mut *self.connection;
-        // The workflow's row orders those who save at the same time, so numbers have no gaps.
-        let (latest, live, archived_at): (Option<i32>, Option<i32>, Option<DateTime<Utc>>) = workflows::table
-            .find(new.workflow_id)
-            .select((workflows::latest_version, workflows::live_version, workflows::archived_at))
-            .for_update()
-            .first(connection)
-            .await?;
-        if archived_at.is_some() {
-            return Err(StoreError::Archived);
-        }
-        let same: Option<Row> = workflow_versions::table
-            .filter(workflow_versions::workflow_id.eq(new.workflow_id))
-            .filter(workflow_versions::identity.eq(&new.identity))
-            .filter(not(workflow_versions::draft))
-            .select(Row::as_select())
-            .first(connection)
-            .await
-            .optional()?;
-        if let Some(same) = same {
-            return Ok((same.try_into()?, false));
+        let LockedVersions { latest, live, newest } = self.lock_newest(new.workflow_id).await?;
+        if let Some((newest, identity)) = newest
+            && identity == new.digest
+        {
+            return Ok((newest, false));
         }
         let number = latest.unwrap_or(0) + 1;
         let workflow = new.workflow_id;
@@ -168,6 +166,29 @@ impl Changes {
         Ok((version, true))
     }
 
+    /// Locks a workflow: concurrent saves are ordered, so numbers have no gaps.
+    async fn lock_newest(&mut self, workflow: Uuid) -> Result<LockedVersions, StoreError> {
+        let connection = &mut *self.connection;
+        let (latest, live, archived_at): (Option<i32>, Option<i32>, Option<DateTime<Utc>>) = workflows::table
+            .find(workflow)
+            .select((workflows::latest_version, workflows::live_version, workflows::archived_at))
+            .for_update()
+            .first(connection)
+            .await?;
+        if archived_at.is_some() {
+            return Err(StoreError::Archived);
+        }
+        let newest: Option<(Row, Vec<u8>)> = workflow_versions::table
+            .filter(workflow_versions::workflow_id.eq(workflow))
+            .filter(workflow_versions::number.eq(latest))
+            .select((Row::as_select(), workflow_versions::identity))
+            .first(connection)
+            .await
+            .optional()?;
+        let newest = newest.map(|(row, identity)| Ok::<_, StoreError>((row.try_into()?, identity)));
+        Ok(LockedVersions { latest, live, newest: newest.transpose()? })
+    }
+
     /// `number`: `None` for a draft.
     async fn insert_version(
         &mut self,
@@ -182,7 +203,7 @@ impl Changes {
                 workflow_versions::number.eq(number),
                 workflow_versions::draft.eq(number.is_none()),
                 workflow_versions::digest.eq(&new.digest),
-                workflow_versions::identity.eq(&new.identity),
+                workflow_versions::identity.eq(&new.digest),
                 workflow_versions::graph.eq(&new.graph),
                 workflow_versions::runnable_config.eq(new.runnable_config.map(Value::Object)),
                 workflow_versions::metadata.eq(Value::Object(new.metadata)),
@@ -196,17 +217,17 @@ impl Changes {
         row.try_into()
     }
 
-    /// Keeps a graph that came with a request as a draft; the same content is the numbered version or the draft that is
-    /// there.
+    /// Stores a graph of a request as a draft. If a numbered version or a draft has the same content, returns that one, and
+    /// of several numbered ones the live or else the newest one.
     ///
     /// # Errors
     /// [`StoreError::Archived`] when its workflow is archived.
     pub async fn save_draft(&mut self, new: NewVersion) -> Result<StoredVersion, StoreError> {
         let now = self.store.now();
         let connection = &mut *self.connection;
-        let archived_at: Option<DateTime<Utc>> = workflows::table
+        let (live, archived_at): (Option<i32>, Option<DateTime<Utc>>) = workflows::table
             .find(new.workflow_id)
-            .select(workflows::archived_at)
+            .select((workflows::live_version, workflows::archived_at))
             .for_share()
             .first(connection)
             .await?;
@@ -217,9 +238,13 @@ impl Changes {
         let lasts = workflow_versions::created_at.gt(now - DRAFTS_KEPT + DRAFT_MARGIN);
         let same: Option<Row> = workflow_versions::table
             .filter(workflow_versions::workflow_id.eq(new.workflow_id))
-            .filter(workflow_versions::identity.eq(&new.identity))
+            .filter(workflow_versions::identity.eq(&new.digest))
             .filter(not(workflow_versions::draft).or(lasts))
-            .order((workflow_versions::draft, workflow_versions::id.desc()))
+            .order((
+                workflow_versions::draft,
+                workflow_versions::number.is_distinct_from(live),
+                workflow_versions::id.desc(),
+            ))
             .select(Row::as_select())
             .first(connection)
             .await

@@ -14,8 +14,7 @@ use crate::support::{World, outsider, pause, until};
 pub(crate) fn version(workflow_id: Uuid, graph: &str, config: u8) -> NewVersion {
     NewVersion {
         workflow_id,
-        digest: graph.as_bytes().to_vec(),
-        identity: format!("{graph} {config}").into_bytes(),
+        digest: format!("{graph} {config}").into_bytes(),
         // What json takes and jsonb does not.
         graph: json!({"name": graph, "text": "a\0b"}),
         runnable_config: json!({"config": config}).as_object().cloned(),
@@ -35,12 +34,32 @@ async fn the_same_content_is_the_same_version() {
     assert_eq!((same.id, same.number, new), (first.id, Some(1), false));
     let (other, new) = world.store.change(async |c| c.save_version(version(id, "a", 2)).await).await.unwrap();
     assert_eq!((other.number, new), (Some(2), true));
-    assert_eq!(other.digest, first.digest);
-    // An older one again is neither new nor the latest.
-    let (older, new) = world.store.change(async |c| c.save_version(version(id, "a", 1)).await).await.unwrap();
-    assert_eq!((older.number, new), (Some(1), false));
+    assert_ne!(other.digest, first.digest);
+    // Saving an older content again is a revert.
+    let (revert, new) =
+        world.store.change(async |c| c.save_version(version(id, "a", 1)).await).await.unwrap();
+    assert_eq!((revert.number, new), (Some(3), true));
+    assert_eq!(revert.digest, first.digest);
     let workflow = world.store.workflow(&store::WorkflowRef::Id(id), Uuid::nil()).await.unwrap().unwrap();
-    assert_eq!(workflow.latest_version, Some(2));
+    assert_eq!((workflow.latest_version, workflow.live_version), (Some(3), Some(3)));
+}
+
+/// A graph that came with a request is the live version if that has the same content.
+#[tokio::test]
+async fn a_draft_with_the_content_of_several_versions_is_the_live_one() {
+    let world = World::new().await;
+    let id = world.workflow("w").await.unwrap().id;
+    for config in [1, 2, 1, 2] {
+        world.store.change(async |c| c.save_version(version(id, "a", config)).await).await.unwrap();
+    }
+    let draft = async || {
+        let saved = world.store.change(async |c| c.save_draft(version(id, "a", 1)).await).await;
+        saved.unwrap().number
+    };
+    assert_eq!(draft().await, Some(3));
+    let sql = "UPDATE workflows SET live_version = 1";
+    outsider(world.database.dsn()).await.batch_execute(sql).await.unwrap();
+    assert_eq!(draft().await, Some(1));
 }
 
 #[tokio::test]

@@ -130,6 +130,11 @@ async fn an_archived_workflow_is_private_and_changes_no_more() {
     let (private, was_public) = world.store.change(async |c| c.unpublish_workflow(id).await).await.unwrap();
     assert!(!private.is_public && !was_public);
     assert!(matches!(world.workflow("w").await, Err(StoreError::Taken(_))), "its handle stays taken");
+    for first in [true, false] {
+        let (restored, is_new) = world.store.change(async |c| c.restore_workflow(id).await).await.unwrap();
+        assert_eq!((is_new, restored.archived_at, restored.is_public), (first, None, false));
+    }
+    world.store.change(async |c| c.save_version(crate::versions::version(id, "a", 1)).await).await.unwrap();
 }
 
 #[tokio::test]

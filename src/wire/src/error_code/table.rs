@@ -489,11 +489,11 @@ error_codes! {
     WorkflowArchived, "workflow.archived", 409, false,
         "The workflow is archived.",
         "The request changes, publishes or runs an archived workflow, or saves a version of it.",
-        "Create a new workflow. The archived one can still be read.";
+        "Restore it with `POST /api/workflows/{ref}/restore`. An archived workflow can still be read.";
     WorkflowNoVersion, "workflow.no_version", 409, false,
-        "The workflow has no version yet.",
-        "A visitor chats with a workflow that was published before its first version was saved.",
-        "Save one with `POST /api/workflows/{ref}/versions`.";
+        "The workflow has no live version.",
+        "A request without a version runs a workflow that has no version yet, or of which no version has passed its gate.",
+        "Save a version with `POST /api/workflows/{ref}/versions`; if a gate holds it back, read `gate` of the version.";
     VersionNotFound, "version.not_found", 404, false,
         "Version not found.",
         "The workflow exists, but has no version with this number.",

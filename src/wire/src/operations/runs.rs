@@ -6,8 +6,8 @@ use crate::{CreateRun, ErrorCode, Listed, Rerun, RunFrame, RunInput, RunRecord, 
 
 /// States of runs.
 const STATES: &[&str] = &["queued", "running", "waiting", "succeeded", "failed", "cancelled"];
-/// What starts runs.
-const TRIGGERS: &[&str] = &[
+/// Values of `trigger` of a run.
+pub const TRIGGERS: &[&str] = &[
     "api",
     "websocket",
     "app",
@@ -124,13 +124,17 @@ operations! {
             ErrorCode::RunInputForbidden,
         ]);
 
-    RERUN = post("/api/runs/{id}/rerun", "rerun", "Starts a run that repeats another from a step on.")
-        .needs(Scope::WorkflowsExecute)
-        .repeatable()
-        .body(json!(Rerun, examples::RERUN))
-        .answers(&[Answer::of(202, json!(RunRecord))])
-        .shared_errors(START)
-        .errors(&[ErrorCode::RunNotFound, ErrorCode::RunNotRepeatable]);
+    RERUN = post(
+        "/api/runs/{id}/rerun",
+        "rerun",
+        "Starts a run that repeats another: from its failed or any other step, or with other inputs or another version.",
+    )
+    .needs(Scope::WorkflowsExecute)
+    .repeatable()
+    .optional_body(json!(Rerun, examples::RERUN))
+    .answers(&[Answer::of(202, json!(RunRecord))])
+    .shared_errors(START)
+    .errors(&[ErrorCode::RunNotFound, ErrorCode::RunNotRepeatable]);
 }
 
 #[cfg(feature = "schema")]

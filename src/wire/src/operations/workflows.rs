@@ -1,11 +1,14 @@
 //! Workflows, their versions and their publication.
 
+#[cfg(feature = "schema")]
+mod examples;
+
 use super::parameters::{CURSOR, LIMIT};
 use crate::operation::{Answer, Parameter, Values, delete, get, json, operations, post, put, text};
 use crate::{
     CheckVersion, Checked, CreateWorkflow, ErrorCode, Listed, PublicWorkflow, PublishRequest, Published,
     SaveVersion, SavedVersion, Scope, SetLive, ShownWorkflow, UpdateWorkflow, VersionDiff, VersionRecord,
-    VersionSummary, WorkflowRecord,
+    VersionSummary, WorkflowRecord, WorkflowUses,
 };
 
 /// What a path with a version may name in vain.
@@ -66,6 +69,25 @@ operations! {
         .repeatable()
         .answers(&[Answer::of(200, json!(WorkflowRecord))])
         .errors(&[ErrorCode::WorkflowNotFound]);
+
+    RESTORE = post(
+        "/api/workflows/{ref}/restore",
+        "restore_workflow",
+        "Restores an archived workflow, unpublished; returns the record.",
+    )
+    .needs(Scope::WorkflowsWrite)
+    .repeatable()
+    .answers(&[Answer::of(200, json!(WorkflowRecord))])
+    .errors(&[ErrorCode::WorkflowNotFound]);
+
+    READ_USES = get(
+        "/api/workflows/{ref}/uses",
+        "read_workflow_uses",
+        "Reads the triggers, the apps and the other workflows that run the workflow, and whether it is published.",
+    )
+    .needs(Scope::WorkflowsRead)
+    .answers(&[Answer::of(200, json!(WorkflowUses, examples::USES))])
+    .errors(&[ErrorCode::WorkflowNotFound]);
 
     READ_PUBLIC = get(
         "/api/workflows/{ref}/public",
@@ -179,260 +201,4 @@ operations! {
         .body(json!(CheckVersion, examples::CHECK))
         .answers(&[Answer::of(200, json!(Checked, examples::CHECKED))])
         .errors(&[ErrorCode::CodeUnavailable]);
-}
-
-#[cfg(feature = "schema")]
-mod examples {
-    pub(super) const CREATE: &str = r#"{
-  "name": "Order desk",
-  "handle": "order-desk",
-  "description": "Says where an order is.",
-  "tags": [
-    "support"
-  ]
-}"#;
-
-    pub(super) const WORKFLOW: &str = r#"{
-  "id": "0198c2e7-5d3f-7a41-b0c2-1d2e3f4a5b6c",
-  "handle": "order-desk",
-  "name": "Order desk",
-  "description": "Says where an order is.",
-  "tags": [
-    "support"
-  ],
-  "workspace_id": "0198c2e0-51aa-7d03-b1f6-0c9d8e7f6a5b",
-  "is_public": true,
-  "require_login": false,
-  "published_at": "2026-01-01T12:00:00.000Z",
-  "published_by": null,
-  "share_url": "http://localhost:8000/chat/0198c2e7-5d3f-7a41-b0c2-1d2e3f4a5b6c",
-  "is_archived": false,
-  "latest_version": 1,
-  "live_version": 1,
-  "chat": {
-    "start_prompts": [],
-    "models": [],
-    "busy": "enqueue",
-    "uploads": true,
-    "transcription": null,
-    "title": "words",
-    "limits": {
-      "session_tokens_per_day": 20000,
-      "usd_per_day": 5.0
-    },
-    "retention_days": 90
-  },
-  "max_concurrent_runs": null,
-  "created_at": "2026-01-01T12:00:00.000Z",
-  "updated_at": "2026-01-01T12:00:00.000Z"
-}"#;
-
-    pub(super) const UPDATE: &str = r#"{
-  "description": null,
-  "chat": {
-    "start_prompts": [
-      {
-        "label": "My order",
-        "prompt": "Where is my order?"
-      }
-    ],
-    "models": [
-      {
-        "id": "openai/gpt-4o-mini",
-        "label": "Quick"
-      }
-    ],
-    "busy": "interrupt"
-  },
-  "max_concurrent_runs": 8
-}"#;
-
-    pub(super) const PUBLIC: &str = r#"{
-  "id": "0198c2e7-5d3f-7a41-b0c2-1d2e3f4a5b6c",
-  "name": "Order desk",
-  "description": "Says where an order is.",
-  "require_login": false,
-  "share_url": "http://localhost:8000/chat/0198c2e7-5d3f-7a41-b0c2-1d2e3f4a5b6c",
-  "chat": {
-    "start_prompts": [],
-    "models": [],
-    "busy": "enqueue",
-    "uploads": true,
-    "dictation": false
-  }
-}"#;
-
-    pub(super) const SAVE_VERSION: &str = r#"{
-  "graph": {
-    "format": "graph/1",
-    "nodes": [
-      {
-        "name": "answer",
-        "type": "reply",
-        "text": "You said: {{ inputs.message }}"
-      }
-    ],
-    "edges": [
-      {
-        "from": "START",
-        "to": "answer"
-      },
-      {
-        "from": "answer",
-        "to": "END"
-      }
-    ]
-  },
-  "runnable_config": null,
-  "metadata": null,
-  "notes": "First."
-}"#;
-
-    pub(super) const VERSIONS: &str = r#"{
-  "data": [
-    {
-      "id": "0198c2e9-0c44-7f21-a3b2-4d5e6f708192",
-      "workflow_id": "0198c2e7-5d3f-7a41-b0c2-1d2e3f4a5b6c",
-      "version": 1,
-      "draft": false,
-      "digest": "9f2c…",
-      "notes": "First.",
-      "created_by": null,
-      "created_at": "2026-01-01T12:00:00.000Z"
-    }
-  ],
-  "next_cursor": null
-}"#;
-
-    pub(super) const SET_LIVE: &str = r#"{}"#;
-
-    pub(super) const VERSION: &str = r#"{
-  "id": "0198c2e9-0c44-7f21-a3b2-4d5e6f708192",
-  "workflow_id": "0198c2e7-5d3f-7a41-b0c2-1d2e3f4a5b6c",
-  "version": 1,
-  "draft": false,
-  "digest": "9f2c…",
-  "graph": {
-    "format": "graph/1",
-    "nodes": [
-      {
-        "name": "answer",
-        "type": "reply",
-        "text": "You said: {{ inputs.message }}"
-      }
-    ],
-    "edges": [
-      {
-        "from": "START",
-        "to": "answer"
-      },
-      {
-        "from": "answer",
-        "to": "END"
-      }
-    ]
-  },
-  "runnable_config": null,
-  "metadata": {},
-  "notes": "First.",
-  "created_by": null,
-  "created_at": "2026-01-01T12:00:00.000Z"
-}"#;
-
-    pub(super) const DIFF: &str = r#"{
-  "base": 1,
-  "target": 2,
-  "changes": [
-    {
-      "node": "answer",
-      "field": "text",
-      "before": "You said: {{ inputs.message }}",
-      "after": "Thank you."
-    },
-    {
-      "node": "note",
-      "field": null,
-      "before": null,
-      "after": {
-        "name": "note",
-        "type": "log",
-        "message": "x"
-      }
-    },
-    {
-      "node": null,
-      "field": "edges",
-      "before": {
-        "from": "START",
-        "to": "answer"
-      },
-      "after": {
-        "from": "START",
-        "to": "note"
-      }
-    },
-    {
-      "node": null,
-      "field": "edges",
-      "before": null,
-      "after": {
-        "from": "note",
-        "to": "answer"
-      }
-    },
-    {
-      "node": null,
-      "field": "runnable_config.prompts.sort.text",
-      "before": "Be kind.",
-      "after": "Be brief."
-    }
-  ]
-}"#;
-
-    pub(super) const PUBLISH: &str = r#"{
-  "require_login": false
-}"#;
-
-    pub(super) const CHECK: &str = r#"{
-  "graph": {
-    "format": "graph/1",
-    "nodes": [
-      {
-        "name": "answer",
-        "type": "reply",
-        "text": "You said: {{ inputs.message }}"
-      }
-    ],
-    "edges": [
-      {
-        "from": "START",
-        "to": "answer"
-      },
-      {
-        "from": "answer",
-        "to": "END"
-      }
-    ]
-  }
-}"#;
-
-    pub(super) const CHECKED: &str = r#"{
-  "valid": false,
-  "errors": [
-    {
-      "pointer": "/nodes/0/type",
-      "code": "unknown_type",
-      "message": "unknown node type 'replay'",
-      "suggestion": "did you mean 'reply'?"
-    }
-  ],
-  "warnings": [
-    {
-      "pointer": "/nodes/1/workflow",
-      "code": "unknown_workflow",
-      "message": "this workspace has no workflow 'refnud'",
-      "suggestion": "did you mean 'refund'?"
-    }
-  ]
-}"#;
 }

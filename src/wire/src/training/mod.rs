@@ -18,7 +18,7 @@ use crate::{RunProblem, Timestamp};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StartTraining {
-    /// A graph, which is kept as a draft; the latest version unless given.
+    /// A graph, which is stored as a draft; the live version unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph_config: Option<Value>,
     /// Inputs under those of each case.

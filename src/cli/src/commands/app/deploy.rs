@@ -15,7 +15,7 @@ use crate::options::{Session, new_key};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::parts;
 use crate::table::{self, second};
-use crate::terminal::{Underway, harmless};
+use crate::terminal::{Underway, check_terminal, harmless};
 
 /// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
@@ -53,7 +53,7 @@ impl Deploy {
             Unopened::Refused(findings) => Complaint::of_bundle(findings).into(),
         })?;
         if self.acknowledge && !self.yes {
-            releases::check_terminal()?;
+            check_terminal()?;
         }
         let size = file.metadata().map_err(unreadable)?.len();
         let archive = Archive { size, chunks: Chunks { file, size, sent: 0, underway: Underway::new() } };

@@ -1,7 +1,5 @@
 //! `callboard app permissions`, `acknowledge`, `publish`, `rollback` and `releases`.
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
 use clap::Args;
 use client::Part;
 use serde_json::Value;
@@ -15,7 +13,7 @@ use crate::options::Session;
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::parts;
 use crate::table::{self, second};
-use crate::terminal::harmless;
+use crate::terminal::{confirm, harmless};
 
 #[derive(Debug, Args)]
 pub(crate) struct Permissions {
@@ -116,18 +114,22 @@ impl Publish {
 impl Rollback {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let app = &self.named.app;
-        let release = match self.release.parse::<i32>() {
-            Ok(number) => {
-                let all = parts::all(session, async |part| session.client.releases(app, part).await).await?;
-                let found = all.into_iter().find(|release| release.number == number);
-                let none = || {
-                    format!(
-                        "{app} has no release {number}; `callboard app releases {app}` lists its releases"
-                    )
-                };
-                found.ok_or_else(none)?.id
+        let named = &self.release;
+        let all = parts::all(session, async |part| session.client.releases(app, part).await).await?;
+        let is_named = |release: &&ReleaseSummary| match named.parse::<i32>() {
+            Ok(number) => release.number == number,
+            Err(_) => release.id.starts_with(named),
+        };
+        let mut found = all.iter().filter(is_named);
+        let release = match (found.next(), found.next()) {
+            (Some(only), None) => only.id.clone(),
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage(format!("several releases begin with `{named}`")));
             }
-            Err(_) => self.release.clone(),
+            (None, _) => {
+                let hint = format!("`callboard app releases {app}` lists its releases");
+                return Err(format!("{app} has no release {named}; {hint}").into());
+            }
         };
         let made = session.client.roll_back(app, &RollBack { release }).await;
         show(session, app, &made.map_err(|error| session.failed(error))?).await
@@ -172,7 +174,7 @@ pub(super) async fn acknowledge(
             complain(line);
         }
         if !yes {
-            confirm()?;
+            confirm("Acknowledge these permissions?")?;
         }
     }
     let acknowledged = session.client.acknowledge(app, deployment, &read.permission_revision).await;
@@ -199,31 +201,6 @@ async fn show(session: &Session, app: &str, release: &ReleaseRecord) -> Result<(
     say(format_args!("Published release {} of {app} ({}).", summary.number, summary.id))?;
     let app = session.client.app(app).await.map_err(|error| session.failed(error))?;
     say(format_args!("It opens at {}", app.url))
-}
-
-/// Checks that a person can answer.
-pub(super) fn check_terminal() -> Result<(), Failure> {
-    if io::stdin().is_terminal() {
-        return Ok(());
-    }
-    Err(Failure::usage(
-        "not acknowledged: standard input is not a terminal, which could answer; add --yes to acknowledge these permissions",
-    ))
-}
-
-/// The person at the terminal says yes.
-fn confirm() -> Result<(), Failure> {
-    check_terminal()?;
-    let mut output = io::stderr().lock();
-    let _ = write!(output, "Acknowledge these permissions? [y/N] ").and_then(|()| output.flush());
-    drop(output);
-    let mut line = String::new();
-    let read = io::stdin().lock().read_line(&mut line);
-    read.map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
-    match line.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err("not acknowledged; answer \"y\", or add --yes".to_owned().into()),
-    }
 }
 
 /// Whether the app has no release that permissions could differ from.

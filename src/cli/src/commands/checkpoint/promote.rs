@@ -5,7 +5,7 @@ use serde::Serialize;
 use wire::SavedVersion;
 
 use super::locate::find;
-use crate::commands::workflow::warn;
+use crate::commands::workflow::{say_live, warn};
 use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, pretty, say};
 use crate::terminal::Paint;
@@ -47,11 +47,12 @@ impl Use {
         let (number, from) = (saved.version.version.unwrap_or_default(), checkpoint.config_version);
         let workflow = Paint::stdout().bold(&self.workflow);
         if new {
-            say(format_args!("Saved version {number} of {workflow} from checkpoint {from}."))
+            say(format_args!("Saved version {number} of {workflow} from checkpoint {from}."))?;
         } else {
             say(format_args!(
                 "Nothing changed: version {number} of {workflow} is identical to checkpoint {from}."
-            ))
+            ))?;
         }
+        say_live(&self.workflow, &saved)
     }
 }

@@ -80,12 +80,14 @@ impl From {
     }
 }
 
-/// The credential of this name or id.
+/// The credential of this name or id, or the only one whose id begins so.
 async fn found(session: &Session, name: &str) -> Result<CredentialRecord, Failure> {
     let all = parts::all(session, async |part| session.client.credentials(part).await).await?;
     let near = wire::nearest(name, all.iter().map(|known| known.name.as_str())).map(str::to_owned);
+    let mut beginning = all.iter().filter(|known| known.id.starts_with(name));
+    let only = beginning.next().filter(|_| beginning.next().is_none()).cloned();
     let found = all.into_iter().find(|known| known.name == name || known.id == name);
-    found.ok_or_else(|| {
+    found.or(only.filter(|_| !name.is_empty())).ok_or_else(|| {
         let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
         Failure::from(format!("credential '{}' not found in this workspace{near}", harmless(name)))
     })

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use ::config::{Config, Source};
 use kernel::{Clock, SystemClock};
 
+use crate::options::Form;
 use crate::output::{Failure, Output};
 use report::{Finding, Report};
 use web::Web;
@@ -35,9 +36,8 @@ pub(crate) struct Asked {
     /// SERVICE_PUBLIC_BASE_URL).
     #[arg(long, value_name = "PUBLIC BASE")]
     url: Option<String>,
-    /// Output format: human (default) or json.
-    #[arg(long, value_enum, value_name = "FORM", hide_possible_values = true)]
-    pub(crate) output: Option<Output>,
+    #[command(flatten)]
+    pub(crate) form: Form,
 }
 
 pub(crate) fn run(asked: &Asked, output: Output) -> Result<(), Failure> {

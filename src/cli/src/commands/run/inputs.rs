@@ -11,14 +11,14 @@ use crate::output::Failure;
 
 /// Inputs, and those among them that may be meant as text although they read as something else.
 #[derive(Debug)]
-pub(super) struct Inputs {
+pub(in crate::commands) struct Inputs {
     values: Map<String, Value>,
     /// Key and text.
     unsure: Vec<(String, String)>,
 }
 
 /// Reads both; a pair wins over the file.
-pub(super) fn read(pairs: &[String], file: Option<&Path>) -> Result<Inputs, Failure> {
+pub(in crate::commands) fn read(pairs: &[String], file: Option<&Path>) -> Result<Inputs, Failure> {
     let mut values = file.map(object).transpose()?.unwrap_or_default();
     let mut unsure = Vec::new();
     for pair in pairs {
@@ -52,7 +52,7 @@ fn object(path: &Path) -> Result<Map<String, Value>, Failure> {
 
 impl Inputs {
     /// The inputs, where the graph asks for a text as text: `--input zip=8010` is no number there.
-    pub(super) async fn fit(
+    pub(in crate::commands) async fn fit(
         mut self,
         session: &Session,
         workflow: &str,
@@ -62,7 +62,7 @@ impl Inputs {
             let failed = |error| Failure::from(session.complaint(error).about(workflow));
             let number = match version {
                 Some(number) => Some(number),
-                None => session.client.workflow(workflow).await.map_err(failed)?.latest_version,
+                None => session.client.workflow(workflow).await.map_err(failed)?.live_version,
             };
             // Without a version the run says what is missing.
             if let Some(number) = number {

@@ -1,6 +1,6 @@
 //! `callboard run`: begins a run, watches it, and prints what it comes to.
 
-mod inputs;
+pub(super) mod inputs;
 mod watcher;
 
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub(crate) struct Run {
     /// A file with a JSON object of inputs; `-` is standard input. --input takes precedence.
     #[arg(long = "inputs", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The version to run (default: newest).
+    /// The version to run (default: the live version).
     #[arg(long, value_name = "N")]
     version: Option<i32>,
     /// Seconds until the run fails.

@@ -80,10 +80,17 @@ impl List {
     }
 
     async fn runs(&self, session: &Session) -> Result<Vec<RunSummary>, Failure> {
+        let workflow = match &self.workflow {
+            Some(name) => {
+                let found = session.client.workflow(name).await;
+                Some(found.map_err(|error| session.complaint(error).about(name))?.id)
+            }
+            None => None,
+        };
         let filter = RunsFilter {
             status: names(&self.status),
             trigger: names(&self.trigger),
-            workflow: self.workflow.clone(),
+            workflow,
             thread: None,
             from: self.from.clone(),
             to: self.to.clone(),

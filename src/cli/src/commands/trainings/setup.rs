@@ -15,7 +15,7 @@ pub(super) struct TrainingSetup {
     /// Evaluator: an entrypoint, ID=ENTRYPOINT or a JSON object; may be repeated (default: builtin:exact_match)
     #[arg(long = "evaluator", value_name = "ENTRYPOINT")]
     pub(super) evaluators: Vec<String>,
-    /// Execute the graph of this file, which is kept as a draft (default: the newest version)
+    /// Execute the graph of this file, which is kept as a draft (default: the live version)
     #[arg(long, value_name = "FILE")]
     pub(super) graph: Option<PathBuf>,
     /// File with a runnable config, laid over the version's prompt by prompt

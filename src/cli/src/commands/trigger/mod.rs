@@ -1,6 +1,7 @@
 //! `callboard trigger …`: what begins runs of a workflow by itself.
 
 mod cron;
+mod list;
 mod remove;
 mod show;
 mod webhook;
@@ -13,6 +14,8 @@ use crate::output::{Failure, Output};
 /// What can be done with triggers. A workflow is named by its handle or id; it has one schedule and one webhook at most.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TriggerCommand {
+    /// List the schedules and webhooks of all workflows.
+    List(list::List),
     /// Show the schedule and the webhook of a workflow.
     Show(show::Show),
     /// Start runs on a schedule.
@@ -26,6 +29,7 @@ pub(crate) enum TriggerCommand {
 /// Answers how to print what goes wrong, too.
 pub(crate) fn run(command: TriggerCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     match command {
+        TriggerCommand::List(command) => in_workspace!(command, outer),
         TriggerCommand::Show(command) => in_workspace!(command, outer),
         TriggerCommand::Cron(command) => in_workspace!(command, outer),
         TriggerCommand::Webhook(command) => in_workspace!(command, outer),

@@ -73,7 +73,8 @@ fn run(run: &RunSummary) -> Result<(), Failure> {
     say(format_args!("{:<10} {at} {id} {}", harmless(&run.trigger), harmless(&ended)))
 }
 
-fn if_any<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+/// A trigger, or `None` if it is not configured.
+pub(super) fn if_any<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match answer {
         Err(error) if error.code() == Some("trigger.not_found") => Ok(None),
         answer => answer.map(Some),

@@ -1,11 +1,11 @@
 //! `callboard workflow rename`, `describe` and `archive`.
 
 use clap::Args;
-use wire::{UpdateWorkflow, WorkflowRecord};
+use wire::{BindingUse, UpdateWorkflow, WorkflowRecord, WorkflowUses};
 
 use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
-use crate::terminal::harmless;
+use crate::output::{Failure, Output, complain, pretty, say};
+use crate::terminal::{confirm, harmless};
 
 #[derive(Debug, Args)]
 pub(crate) struct Rename {
@@ -35,8 +35,23 @@ pub(crate) struct Describe {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Its chat closes, and no runs start. Its runs and versions are kept.")]
+#[command(
+    after_help = "Its chat closes, and no runs start. Its runs and versions are kept; `callboard workflow restore` restores it."
+)]
 pub(crate) struct Archive {
+    /// Handle or id of the workflow
+    workflow: String,
+    /// Archive without asking
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    pub(super) place: InWorkspace,
+    #[command(flatten)]
+    pub(super) options: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
     /// Handle or id of the workflow
     workflow: String,
     #[command(flatten)]
@@ -68,10 +83,38 @@ impl Describe {
 
 impl Archive {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let archived = session.client.archive(&self.workflow).await;
-        let archived = archived.map_err(|error| session.failed(error))?;
+        let failed = |error| session.failed(error);
+        let uses = session.client.workflow_uses(&self.workflow).await.map_err(failed)?;
+        for line in uses_lines(&uses) {
+            complain(harmless(&line));
+        }
+        if !self.yes {
+            confirm(&format!("Archive workflow {}?", self.workflow))?;
+        }
+        let archived = session.client.archive(&self.workflow).await.map_err(failed)?;
         told(session, &archived, &format!("Archived workflow {}", archived.handle))
     }
+}
+
+impl Restore {
+    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+        let restored = session.client.restore(&self.workflow).await;
+        let restored = restored.map_err(|error| session.failed(error))?;
+        told(session, &restored, &format!("Restored workflow {}", restored.handle))
+    }
+}
+
+/// What stops working when a workflow is archived, a line each.
+fn uses_lines(uses: &WorkflowUses) -> Vec<String> {
+    let mut lines = Vec::new();
+    if uses.is_public {
+        lines.push("Its chat is published and will close.".to_owned());
+    }
+    lines.extend(uses.triggers.iter().map(|kind| format!("Its trigger {kind} will start no runs.")));
+    let app = |used: &BindingUse| format!("The app {} runs it as {}.", used.app, used.binding);
+    lines.extend(uses.apps.iter().map(app));
+    lines.extend(uses.workflows.iter().map(|handle| format!("The workflow {handle} runs it.")));
+    lines
 }
 
 async fn update(

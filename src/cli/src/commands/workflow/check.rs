@@ -48,7 +48,7 @@ impl Check {
             let checked = block_on(async { Ok(engine::check_all(&file.graph, &sandbox).await) })?;
             let checked = checked.map_err(|error| Failure::from(Complaint::failed(error.to_string())))?;
             let errors = checked.err().unwrap_or_default();
-            let warnings = engine::warnings(&file.graph);
+            let warnings = [engine::warnings(&file.graph), engine::address_warnings(&file.graph)].concat();
             warn(options.output(), &warnings, &file);
             Checked { valid: errors.is_empty(), errors, warnings }
         };

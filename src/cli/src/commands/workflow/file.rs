@@ -100,6 +100,7 @@ impl GraphFile {
             }
             graph => Self::bare(text, graph),
         };
+        file.graph = engine::without_schema(file.graph);
         if let Some(config) = config {
             file.runnable_config = Some(config.object()?);
             file.config = Some(config);

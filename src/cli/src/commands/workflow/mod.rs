@@ -1,6 +1,7 @@
 //! `callboard workflow …`: makes workflows, saves their versions, opens them to the public.
 
 mod change;
+mod chat;
 mod check;
 mod create;
 mod diff;
@@ -16,11 +17,11 @@ mod upload;
 
 use clap::Subcommand;
 use rollout::RolloutCommand;
-use wire::FieldError;
+use wire::{FieldError, GateStatus, LiveReason, SavedVersion};
 
 use crate::complaint::{self, Places};
-use crate::options::{ClientOptions, Session, in_workspace};
-use crate::output::{Failure, Output, complain};
+use crate::options::{ClientOptions, in_workspace};
+use crate::output::{Failure, Output, complain, say};
 use crate::terminal::Paint;
 
 /// What can be done with workflows. A workflow is named by its handle or its id.
@@ -46,11 +47,15 @@ pub(crate) enum WorkflowCommand {
     Rename(change::Rename),
     /// Change the description of a workflow
     Describe(change::Describe),
-    /// Archive a workflow
+    /// Show and change the settings of the workflow's chat
+    Chat(chat::Chat),
+    /// Archive a workflow, after showing what uses it
     Archive(change::Archive),
-    /// Make an earlier version live for the chat, triggers and sub-workflows
+    /// Restore an archived workflow
+    Restore(change::Restore),
+    /// Make an earlier version live
     Rollback(rollback::Rollback),
-    /// Make a version live for the chat, triggers and sub-workflows
+    /// Make a version live for every run that names none
     Live(live::Live),
     /// Manage how versions become live
     #[command(subcommand)]
@@ -69,7 +74,9 @@ pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Re
         WorkflowCommand::Diff(command) => in_workspace!(command, outer),
         WorkflowCommand::Rename(command) => in_workspace!(command, outer),
         WorkflowCommand::Describe(command) => in_workspace!(command, outer),
+        WorkflowCommand::Chat(command) => in_workspace!(command, outer),
         WorkflowCommand::Archive(command) => in_workspace!(command, outer),
+        WorkflowCommand::Restore(command) => in_workspace!(command, outer),
         WorkflowCommand::Rollback(command) => in_workspace!(command, outer),
         WorkflowCommand::Live(command) => in_workspace!(command, outer),
         WorkflowCommand::Rollout(RolloutCommand::Show(command)) => in_workspace!(command, outer),
@@ -80,6 +87,25 @@ pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Re
             (options.output(), command.run(&options))
         }
     }
+}
+
+/// Prints which version is live after a save, unless that is the new version.
+pub(super) fn say_live(workflow: &str, saved: &SavedVersion) -> Result<(), Failure> {
+    let number = saved.version.version.unwrap_or_default();
+    let live = saved.live.version.map(|live| format!("version {live} stays live"));
+    let live = live.unwrap_or_else(|| "no version is live".to_owned());
+    let why = match saved.live.reason {
+        LiveReason::Saved => return Ok(()),
+        LiveReason::Restored => return say(format_args!("Version {number} is live again.")),
+        LiveReason::Gate => match saved.version.gate.as_ref().map(|gate| gate.status) {
+            Some(GateStatus::Failed) => "has failed its gate",
+            _ => "has not passed its gate",
+        },
+        LiveReason::Canary => "waits until the canary has ended",
+    };
+    say(format_args!(
+        "Not live yet: version {number} {why}; {live}. `callboard workflow live {workflow} {number}` changes that."
+    ))
 }
 
 /// What may be a mistake, on standard error.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use wire::{CheckVersion, CreateVersion, CreateWorkflow, SavedVersion};
 
 use super::file::GraphFile;
-use super::{suggest, warn};
+use super::{say_live, suggest, warn};
 use crate::complaint::Complaint;
 use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
@@ -72,6 +72,12 @@ impl Upload {
         } else {
             say(format_args!("Nothing changed: version {number} of {workflow} is identical."))?;
         }
+        if let Some(from) = saved.config_kept_from {
+            say(format_args!(
+                "Kept the prompts and settings of version {from}; --config FILE replaces them."
+            ))?;
+        }
+        say_live(&self.workflow, &saved)?;
         if new && number == 1 {
             let inputs = suggest::inputs(&file.graph);
             let next =

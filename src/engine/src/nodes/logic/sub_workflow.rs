@@ -37,7 +37,7 @@ struct SubWorkflow {
 fn schema() -> Value {
     json!({"type": "object", "required": ["workflow"], "properties": {
         "workflow": {"type": "string", "description": "Handle or id of the workflow."},
-        "version": {"type": "integer", "minimum": 1, "description": "Version of the workflow (default: latest)."},
+        "version": {"type": "integer", "minimum": 1, "description": "Version of the workflow (default: the live version)."},
         "inputs": {"description": "Inputs of the workflow; strings inside are templates.", "default": {}}}})
 }
 

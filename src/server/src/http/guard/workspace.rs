@@ -1,5 +1,6 @@
 //! The workspace of a request.
 
+use auth::scope::Scope;
 use control::place;
 use store::{DEFAULT_WORKSPACE, StoredWorkflow, StoredWorkspace, WorkflowRef};
 use uuid::Uuid;
@@ -91,6 +92,13 @@ impl<S: Asked> Caller<S> {
         };
         let known = self.store().workflows(workspace, false, None, MAX_CANDIDATES).await?;
         Ok(not_found.suggest("workflow", &handle, known.iter().map(|workflow| workflow.handle.as_str())))
+    }
+
+    /// Checks that the caller may also change workflows in this workspace.
+    pub(in crate::http) async fn check_writes_workflows(&self, workspace: Uuid) -> ApiResult<()> {
+        let workspace = self.store().workspace(workspace).await?;
+        let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceForbidden))?;
+        self.check_also_in(Scope::WorkflowsWrite, &workspace).await
     }
 
     async fn handled(&self, handle: &str) -> ApiResult<Option<StoredWorkflow>> {

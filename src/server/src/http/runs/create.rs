@@ -14,7 +14,7 @@ use wire::{CreateRun, ErrorCode, FieldError};
 
 use super::{records, requests};
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{Caller, WorkflowsExecute};
+use crate::http::guard::{Asked, Caller, WorkflowsExecute};
 use crate::http::idempotency::{KeyScopes, REPLAYED};
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
@@ -25,7 +25,7 @@ use crate::http::{App, body, idempotency};
 const LONGEST_WAIT: i64 = 60;
 
 /// What a request finds.
-enum Asked {
+enum Start {
     /// An earlier one with its key has begun the run.
     Before(StartedRun),
     /// The workflow to run.
@@ -47,18 +47,31 @@ pub(super) async fn create(
         None => None,
     };
     let asked = match begun {
-        Some(begun) => Asked::Before(begun),
-        None => Asked::Now(Box::new(caller.workflow(&name).await?)),
+        Some(begun) => Start::Before(begun),
+        None => Start::Now(Box::new(caller.workflow(&name).await?)),
     };
     let (wanted, wait) = read(&request, &bytes)?;
     let begun = match asked {
-        Asked::Before(begun) => begun,
-        Asked::Now(workflow) => {
+        Start::Before(begun) => begun,
+        Start::Now(workflow) => {
+            check_config(&caller, &workflow, &wanted).await?;
             let new = new_run(caller.app(), &workflow, wanted, "api", key).await?;
             runs.start(new).await?
         }
     };
     answer(&caller, begun, wait).await
+}
+
+/// Refuses a config from a caller who may not change workflows: as a graph, it can decide where secrets are sent.
+pub(in crate::http) async fn check_config<S: Asked>(
+    caller: &Caller<S>,
+    workflow: &StoredWorkflow,
+    wanted: &CreateRun,
+) -> ApiResult<()> {
+    match wanted.config.as_ref().is_some_and(|config| !config.is_empty()) {
+        true => caller.check_writes_workflows(workflow.workspace_id).await,
+        false => Ok(()),
+    }
 }
 
 /// The request's `Idempotency-Key`, if it has one.
@@ -135,10 +148,7 @@ pub(in crate::http) fn new_run_of(
     let inputs = wanted.inputs.unwrap_or_else(|| Value::Object(Map::new()));
     let problems = version.plan.check_inputs(&inputs);
     if !problems.is_empty() {
-        let inside =
-            |problem: FieldError| FieldError { pointer: format!("/inputs{}", problem.pointer), ..problem };
-        let problems = problems.into_iter().map(inside).collect();
-        return Err(ApiError::problems(ErrorCode::RunInputsInvalid, problems));
+        return Err(invalid_inputs(problems));
     }
     Ok(NewRun {
         workspace: workflow.workspace_id,
@@ -157,7 +167,19 @@ pub(in crate::http) fn new_run_of(
     })
 }
 
-async fn version(app: &App, workflow: &StoredWorkflow, number: Option<i32>) -> ApiResult<Arc<LoadedVersion>> {
+/// Refuses inputs that do not fit the version.
+pub(super) fn invalid_inputs(problems: Vec<FieldError>) -> ApiError {
+    let inside =
+        |problem: FieldError| FieldError { pointer: format!("/inputs{}", problem.pointer), ..problem };
+    ApiError::problems(ErrorCode::RunInputsInvalid, problems.into_iter().map(inside).collect())
+}
+
+/// A version of a workflow by its number, or the live version.
+pub(super) async fn version(
+    app: &App,
+    workflow: &StoredWorkflow,
+    number: Option<i32>,
+) -> ApiResult<Arc<LoadedVersion>> {
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
@@ -165,7 +187,7 @@ async fn version(app: &App, workflow: &StoredWorkflow, number: Option<i32>) -> A
         Some(number) => no_version(workflow, &number.to_string()),
         None => ApiError::new(ErrorCode::WorkflowNoVersion),
     };
-    let Some(number) = number.or(workflow.latest_version) else { return Err(none()) };
-    let found = app.runs().version(workflow.workspace_id, workflow.id, Some(number)).await?;
+    // Without a number, the live version.
+    let found = app.runs().version(workflow.workspace_id, workflow.id, number).await?;
     found.ok_or_else(none)
 }

@@ -8,7 +8,7 @@ mod requests;
 mod rerun;
 mod trace;
 
-pub(super) use create::{new_run, new_run_of};
+pub(super) use create::{check_config, new_run, new_run_of};
 
 use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};

@@ -12,7 +12,7 @@ use crate::http::fields::Fields;
 #[derive(Debug, PartialEq)]
 pub(in crate::http) struct TrainingRequest {
     pub(super) kind: TrainingKind,
-    /// A graph of its own; the workflow's latest version unless given.
+    /// A graph to run instead of the workflow's live version.
     pub(super) graph: Option<Value>,
     pub(super) inputs: Map<String, Value>,
     /// Laid over the version's runnable config.

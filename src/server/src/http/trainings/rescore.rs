@@ -10,7 +10,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 use wire::{ErrorCode, FieldError};
 
-use super::start::{as_started, check_write};
+use super::start::as_started;
 use super::{found, record};
 use crate::http::body::{self, BODY_LIMIT};
 use crate::http::error::{ApiError, ApiResult};
@@ -44,7 +44,7 @@ pub(super) async fn rescore(
         Some(started) => started,
         None => {
             if names_credential(&json!({"evaluators": wanted.0})) {
-                check_write(&caller, origin.workspace_id).await?;
+                caller.check_writes_workflows(origin.workspace_id).await?;
             }
             let prepared = trainings.prepare_rescore(&origin, wanted.0, wanted.1).await.map_err(refused)?;
             trainings.start(prepared, key).await?

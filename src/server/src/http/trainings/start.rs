@@ -7,7 +7,6 @@ use actix_web::{HttpRequest, HttpResponse};
 use actors::kinds::training::{Prepared, Refused, StartedTraining, TrainingKey, Wanted, names_credential};
 use actors::kinds::workflow::IdempotencyKey;
 use actors::plans::LoadedVersion;
-use auth::scope::Scope;
 use chrono::TimeDelta;
 use store::{StoredRun, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
@@ -20,7 +19,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Asked, Caller, WorkflowsExecute};
 use crate::http::idempotency::{self, KeyScopes, REPLAYED};
 use crate::http::query::Params;
-use crate::http::workflows::{draft_of_graph, no_version};
+use crate::http::workflows::draft_of_graph;
 
 /// How far the clock of a client that chooses the id of a run may be behind or ahead.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
@@ -137,9 +136,9 @@ async fn prepare<S: Asked>(
 ) -> ApiResult<Prepared> {
     let TrainingRequest { kind, graph, inputs, config, asked, .. } = wanted;
     let has_graph = graph.is_some();
-    // As a graph could, the request decides where secrets of the workspace are used.
-    if has_graph || names_credential(&asked) {
-        check_write(caller, workflow.workspace_id).await?;
+    // Each of them can decide where secrets of the workspace are sent.
+    if has_graph || !config.is_empty() || names_credential(&asked) {
+        caller.check_writes_workflows(workflow.workspace_id).await?;
     }
     let version = version(caller, workflow, graph).await?;
     let wanted =
@@ -155,21 +154,14 @@ pub(in crate::http) fn refused(refused: Refused) -> ApiError {
     }
 }
 
-/// Refuses a caller who may not save a graph.
-pub(super) async fn check_write<S: Asked>(caller: &Caller<S>, workspace: Uuid) -> ApiResult<()> {
-    let workspace = caller.app().store().workspace(workspace).await?;
-    let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceForbidden))?;
-    caller.check_also_in(Scope::WorkflowsWrite, &workspace).await
-}
-
-/// The version of a graph that the request has brought, else the latest one.
+/// The version of the graph in the request, or else the live version.
 async fn version<S: Asked>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     graph: Option<serde_json::Value>,
 ) -> ApiResult<Arc<LoadedVersion>> {
     let app = caller.app();
-    // Its latest version, and whether it is archived, as of now: a socket may be open for days.
+    // As of now: a socket may be open for days.
     let found = app.store().workflow(&WorkflowRef::Id(workflow.id), workflow.workspace_id).await?;
     let workflow = found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
     if workflow.archived_at.is_some() {
@@ -180,8 +172,6 @@ async fn version<S: Asked>(
         let draft = app.store().change(async |changes| changes.save_draft(new).await).await?;
         return Ok(app.runs().version_by_id(draft.id).await?);
     }
-    let none = || ApiError::new(ErrorCode::WorkflowNoVersion);
-    let number = workflow.latest_version.ok_or_else(none)?;
-    let found = app.runs().version(workflow.workspace_id, workflow.id, Some(number)).await?;
-    found.ok_or_else(|| no_version(&workflow, &number.to_string()))
+    let found = app.runs().version(workflow.workspace_id, workflow.id, None).await?;
+    found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNoVersion))
 }

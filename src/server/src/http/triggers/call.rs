@@ -56,8 +56,7 @@ pub(super) async fn call(
         None => {
             count(&app, &workflow, &config).await?;
             let inputs = inputs(&config, &request, &raw, parsed);
-            let version = workflow.live_version.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNoVersion))?;
-            let wanted = CreateRun { inputs: Some(inputs), version: Some(version), ..CreateRun::default() };
+            let wanted = CreateRun { inputs: Some(inputs), ..CreateRun::default() };
             let new = new_run(&app, &workflow, wanted, "webhook", once.key()).await?;
             once.judged(app.runs().start(new).await?)?
         }

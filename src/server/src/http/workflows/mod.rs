@@ -15,6 +15,7 @@ mod rollout;
 mod rollout_request;
 mod threads;
 mod update;
+mod uses;
 mod versions;
 mod warnings;
 
@@ -53,6 +54,8 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::READ, show)
         .on(&operations::UPDATE, update::update)
         .on(&operations::ARCHIVE, archive)
+        .on(&operations::RESTORE, restore)
+        .on(&operations::READ_USES, uses::show)
         .on(&operations::READ_PUBLIC, public)
         .on(&operations::LIST_VERSIONS, versions::list)
         .on(&operations::SAVE_VERSION, versions::create)
@@ -157,6 +160,20 @@ async fn archive(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResul
         })
         .await;
     caller.noted(answer).await
+}
+
+/// Restores an archived workflow. Idempotent.
+async fn restore(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = &change.caller;
+    let workflow = caller.workflow(&name).await?;
+    change.wants_no_more()?;
+    let base = change.public_base();
+    change
+        .make(async |changes| {
+            let restored = workflows::restore(changes, caller.requester(), &workflow).await?;
+            Reply::ok(&records::workflow(restored, &base))
+        })
+        .await
 }
 
 /// What anybody may know; an unpublished workflow is not there for them.

@@ -193,7 +193,7 @@ pub(super) fn check(body: &Map<String, Value>) -> Read<CheckRequest> {
 /// Whatever stands there, even null: what is wrong with it the graph's own check says.
 fn graph(fields: &mut Fields<'_>) -> Value {
     match fields.stands("graph") {
-        Some(graph) => graph.clone(),
+        Some(graph) => engine::without_schema(graph.clone()),
         None => {
             let problem = FieldError::new("/graph", "required", "is required");
             if fields.has("nodes") {

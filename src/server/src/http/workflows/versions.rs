@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use actors::kinds::training::checkpoint_record;
+use control::versions;
 use engine::{Plan, Problems, runnable_config};
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
-use store::{ListedVersion, NewVersion, StoredVersion, StoredWorkflow};
+use store::{Changes, ListedVersion, NewVersion, StoredVersion, StoredWorkflow};
 use uuid::Uuid;
 use wire::{
     Checked, CreateVersion, ErrorCode, FieldError, Listed, MOST_PROBLEMS, PromoteCheckpoint, PromoteDraft,
@@ -37,10 +38,13 @@ pub(super) async fn create(
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
-    let wanted = match change.wanted(read)? {
-        Wanted::Graph(wanted) => wanted,
-        Wanted::Draft(wanted) => promoted(caller, &workflow, wanted).await?,
-        Wanted::Checkpoint(wanted) => of_checkpoint(caller, &workflow, wanted).await?,
+    let (wanted, keeps_config) = match change.wanted(read)? {
+        Wanted::Graph(wanted) => {
+            let keeps_config = wanted.runnable_config.is_none();
+            (wanted, keeps_config)
+        }
+        Wanted::Draft(wanted) => (promoted(caller, &workflow, wanted).await?, false),
+        Wanted::Checkpoint(wanted) => (of_checkpoint(caller, &workflow, wanted).await?, false),
     };
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
@@ -50,22 +54,36 @@ pub(super) async fn create(
     let mut warned = warnings::of_references(caller, &wanted.graph, Some(&workflow)).await?;
     warned.extend(engine::warnings(&wanted.graph));
     warned.extend(named.warnings);
+    warned.extend(engine::address_warnings(&wanted.graph));
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
-    let new = frozen(caller, workflow.id, wanted)?;
     let saved = change
         .make(async |changes| {
-            let (version, created) = changes.save_version(new).await?;
-            let gate = match version.number {
-                Some(number) => changes.version_gate(version.workflow_id, number).await?,
-                None => None,
+            let (wanted, config_kept_from) = match keeps_config {
+                true => with_newest_config(changes, workflow.id, wanted).await?,
+                false => (wanted, None),
             };
-            let version = VersionRecord { gate, ..records::version(version) };
-            Reply::made(created, &SavedVersion { version, warnings: warned })
+            let new = frozen(caller, workflow.id, wanted)?;
+            let saved = versions::save(changes, caller.requester(), &workflow, new).await?;
+            let version = VersionRecord { gate: saved.gate, ..records::version(saved.version) };
+            let answer = SavedVersion { version, live: saved.live, config_kept_from, warnings: warned };
+            Reply::made(saved.is_new, &answer)
         })
         .await;
     // Its gate may begin now; else the next poll finds it.
     caller.app().trainings().wake_gates();
     saved
+}
+
+/// A version to save with the runnable config of the latest version, and the number of that version if it has one.
+async fn with_newest_config(
+    changes: &mut Changes,
+    workflow: Uuid,
+    wanted: CreateVersion,
+) -> ApiResult<(CreateVersion, Option<i32>)> {
+    let Some(newest) = changes.newest_version(workflow).await? else { return Ok((wanted, None)) };
+    let kept = newest.runnable_config.as_ref().filter(|config| !config.is_empty());
+    let kept_from = kept.and(newest.number);
+    Ok((CreateVersion { runnable_config: newest.runnable_config, ..wanted }, kept_from))
 }
 
 /// What a draft holds, as a version to save.
@@ -146,7 +164,8 @@ fn read(body: &Map<String, Value>) -> Read<Wanted> {
     }
     requests::create_version(body).map(Wanted::Graph).map_err(|mut problems| {
         problems.extend(config_problems(body.get("runnable_config").and_then(Value::as_object)));
-        let graph = body.get("graph").map(graph_problems).unwrap_or_default();
+        let graph = body.get("graph").cloned().map(engine::without_schema);
+        let graph = graph.as_ref().map(graph_problems).unwrap_or_default();
         let inside =
             |problem: FieldError| FieldError { pointer: format!("/graph{}", problem.pointer), ..problem };
         problems.extend(graph.into_iter().map(inside));
@@ -154,18 +173,19 @@ fn read(body: &Map<String, Value>) -> Read<Wanted> {
     })
 }
 
-/// A draft of this graph with the config of the workflow's latest version, with everything checked. Pointers begin with
+/// A draft of this graph with the runnable config of the workflow's live version, with everything checked. Pointers begin with
 /// `/graph_config`.
 pub(in crate::http) async fn draft_of_graph<S: Asked>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     graph: Value,
 ) -> ApiResult<NewVersion> {
-    let latest = match workflow.latest_version {
+    let live = match workflow.live_version {
         Some(number) => caller.store().version(workflow.id, number).await?,
         None => None,
     };
-    let runnable_config = latest.and_then(|latest| latest.runnable_config);
+    let runnable_config = live.and_then(|live| live.runnable_config);
+    let graph = engine::without_schema(graph);
     let wanted = CreateVersion { graph, runnable_config, metadata: None, notes: None };
     let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
     let sandbox = caller.app().system().sandbox().of(workflow.workspace_id);
@@ -183,12 +203,10 @@ pub(in crate::http) async fn draft_of_graph<S: Asked>(
 fn frozen<S>(caller: &Caller<S>, workflow_id: Uuid, wanted: CreateVersion) -> ApiResult<NewVersion> {
     // Both were looked at before.
     let no_form = |error: engine::CanonicalError| ApiError::new(ErrorCode::Internal).with_cause(error);
-    let digest = engine::digest(&wanted.graph).map_err(no_form)?;
-    let identity = engine::identity(&wanted.graph, wanted.runnable_config.as_ref()).map_err(no_form)?;
+    let digest = engine::identity(&wanted.graph, wanted.runnable_config.as_ref()).map_err(no_form)?;
     Ok(NewVersion {
         workflow_id,
         digest: digest.to_vec(),
-        identity: identity.to_vec(),
         graph: wanted.graph,
         runnable_config: wanted.runnable_config,
         metadata: wanted.metadata.unwrap_or_default(),
@@ -295,6 +313,7 @@ pub(super) async fn check(
     let mut warnings = warnings::of_references(&caller, &wanted.graph, None).await?;
     warnings.extend(engine::warnings(&wanted.graph));
     warnings.extend(named.warnings);
+    warnings.extend(engine::address_warnings(&wanted.graph));
     warnings.extend(config.map(runnable_config::warnings).unwrap_or_default());
     Ok(Json(Checked { valid: errors.is_empty(), errors, warnings }))
 }

@@ -54,7 +54,7 @@ pub(super) async fn of_references<S: Asked>(
     Ok(warnings)
 }
 
-/// Whether it means the version that the workflow will have next, or whichever is the newest then.
+/// Whether the reference means the version that is about to be saved, or the live version at the time of a run.
 fn is_next(reference: &Reference, workflow: &StoredWorkflow) -> bool {
     let next = workflow.latest_version.unwrap_or(0).saturating_add(1);
     reference.version.is_none_or(|wanted| i32::try_from(wanted).is_ok_and(|wanted| wanted == next))
@@ -93,5 +93,5 @@ async fn of_version<S: Asked>(
     }
     let message = format!("the workflow '{name}' has no version {wanted}");
     let warning = FieldError::new(format!("{}/version", reference.pointer), "unknown_version", message);
-    Ok(Some(warning.suggest(format!("its newest is {latest}; without 'version' the newest is used"))))
+    Ok(Some(warning.suggest(format!("its latest is {latest}; without 'version' the live version is used"))))
 }

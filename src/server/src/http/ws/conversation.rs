@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::plans::LoadedVersion;
-use auth::scope::Scope;
 use bytes::Bytes;
 use kernel::Clock;
 use store::{StoredRun, StoredWorkflow, WorkflowRef};
@@ -18,7 +17,7 @@ use super::subscriptions::{Done, ReplyTo, Subscriptions};
 use super::{closings, messages};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::SocketCaller;
-use crate::http::runs::{new_run, new_run_of};
+use crate::http::runs::{check_config, new_run, new_run_of};
 use crate::http::thread_ids::ThreadIds;
 use crate::http::trainings::{Control, TrainingRequest, control, start_training};
 use crate::http::workflows::draft_of_graph;
@@ -180,21 +179,18 @@ impl Conversation {
     async fn begin(&mut self, wanted: RunWanted, request_id: Option<String>) -> ApiResult<()> {
         self.subscriptions.check_room()?;
         let RunWanted { graph, inputs, config } = wanted;
-        let draft = match graph {
-            Some(graph) => Some(self.drafted(graph).await?),
-            None => None,
-        };
         let wanted = CreateRun { inputs, config, ..CreateRun::default() };
         let app = self.caller.app().clone();
-        // Its latest version, and whether it is archived, as of now.
+        // As of now: the socket may have been open for days.
         let found =
             app.store().workflow(&WorkflowRef::Id(self.workflow.id), self.workflow.workspace_id).await?;
         let workflow = found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
-        let new = match draft {
-            Some(_) if workflow.archived_at.is_some() => {
-                return Err(ApiError::new(ErrorCode::WorkflowArchived));
+        check_config(&self.caller, &workflow, &wanted).await?;
+        let new = match graph {
+            Some(graph) => {
+                let draft = self.drafted(&workflow, graph).await?;
+                new_run_of(&workflow, draft, wanted, "websocket", None)?
             }
-            Some(draft) => new_run_of(&workflow, draft, wanted, "websocket", None)?,
             None => new_run(&app, &workflow, wanted, "websocket", None).await?,
         };
         let begun = app.runs().start(new).await?;
@@ -204,11 +200,13 @@ impl Conversation {
     }
 
     /// The draft that a graph is kept as, or the version that is the same.
-    async fn drafted(&self, graph: serde_json::Value) -> ApiResult<Arc<LoadedVersion>> {
-        let workspace = self.caller.app().store().workspace(self.workflow.workspace_id).await?;
-        let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::WorkspaceForbidden))?;
-        self.caller.check_also_in(Scope::WorkflowsWrite, &workspace).await?;
-        let new = draft_of_graph(&self.caller, &self.workflow, graph).await?;
+    async fn drafted(
+        &self,
+        workflow: &StoredWorkflow,
+        graph: serde_json::Value,
+    ) -> ApiResult<Arc<LoadedVersion>> {
+        self.caller.check_writes_workflows(workflow.workspace_id).await?;
+        let new = draft_of_graph(&self.caller, workflow, graph).await?;
         let app = self.caller.app();
         let draft = app.store().change(async |changes| changes.save_draft(new).await).await?;
         Ok(app.runs().version_by_id(draft.id).await?)

@@ -38,7 +38,7 @@ pub(super) enum Request {
 /// What to run.
 #[derive(Debug, PartialEq)]
 pub(super) struct RunWanted {
-    /// A graph; the workflow's latest version unless given.
+    /// A graph to run instead of the workflow's live version.
     pub(super) graph: Option<Value>,
     /// Its inputs.
     pub(super) inputs: Option<Value>,
