@@ -125,6 +125,11 @@ impl Plans {
         }
     }
 
+    /// Whether a version is ready without being compiled.
+    pub(crate) fn has(&self, version: Uuid) -> bool {
+        self.versions.contains_key(&version)
+    }
+
     /// A workflow with its live version, at most a second old.
     ///
     /// # Errors

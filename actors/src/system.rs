@@ -44,6 +44,7 @@ use crate::lanes::Database;
 use crate::plans::Plans;
 use crate::run::budget::Budgets;
 use crate::run::cancel::Cancel;
+use crate::run::crashes;
 use crate::run::join::join;
 use crate::run::lease::{InFlight, Renewals};
 use crate::run::queue::RunQueue;
@@ -185,6 +186,7 @@ impl System {
             ended_trainings: Arc::default(),
             others: Arc::new(AtomicBool::new(store.has_others(lease).await?)),
             recovering: Arc::new(Semaphore::new(RECOVERING)),
+            suspects: crashes::permits(),
             refilling: Arc::new(Semaphore::new(REFILLING)),
         });
         let actors = Actors::new(&guardian, &ports, grace, training_runs);
@@ -342,7 +344,9 @@ impl System {
         if kernel::timeout(&*self.ports.clock, limit, self.ports.db.close()).await.is_none() {
             tracing::error!("not every write was committed in time");
         }
-        match kernel::timeout(&*self.ports.clock, LEASE_RELEASE, self.store.release_lease(self.lease)).await {
+        let shutdown = self.health.fatal().is_none();
+        let release = self.store.release_lease(self.lease, shutdown);
+        match kernel::timeout(&*self.ports.clock, LEASE_RELEASE, release).await {
             Some(Ok(())) => {}
             Some(Err(error)) => tracing::warn!(%error, "failed to release the lease"),
             None => tracing::warn!("failed to release the lease in time"),

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
+use super::crashes::{self, Clearance};
 use super::interrupted;
 use super::journal::read_journal;
 use super::kind::{Kind, Outcome, Parking, Progress, Run};
@@ -50,7 +51,9 @@ impl<K: Kind> Driver<K> {
         let Self { kind, run, ports } = &self;
         // What happens rarely is boxed: this future lives as long as its run, and there may be thousands.
         let Some(version) = &run.version else {
-            return Box::pin(self.fail(ErrorCode::Internal)).await;
+            let crashed = crashes::has_crashed(run.progress);
+            let code = if crashed { ErrorCode::RunCrashed } else { ErrorCode::Internal };
+            return Box::pin(self.fail(code)).await;
         };
         let topic = ports.topics.produce(run.stream);
         // No other instance knows of a run that is not stored.
@@ -65,6 +68,12 @@ impl<K: Kind> Driver<K> {
                 Err(error) => return Driven::Unreadable(error.to_string()),
             }
         }
+        let alone = match crashes::clearance(run.id, run.progress, ports, &stop, &draining).await {
+            Ok(Clearance::Granted(alone)) => alone,
+            Ok(Clearance::Stopped) => return Box::pin(self.end_unexecuted(Outcome::Stopped)).await,
+            Ok(Clearance::Draining) => return Driven::Lost(WriteError::Closed),
+            Err(error) => return Driven::Unreadable(error.to_string()),
+        };
         // Only now: a turn that continues another one reads what that has left.
         let (next_seq, told, recorded) = match self.earlier(stop.is_cancelled()).await {
             Ok(earlier) => earlier,
@@ -115,6 +124,7 @@ impl<K: Kind> Driver<K> {
                 Ran::Lost(error) => return Driven::Lost(error),
             },
             never = after(kind.alongside(run, &writer, ports)) => match never {},
+            never = after(crashes::give_back(alone, run.id, ports)) => match never {},
             waits = only_waits(&activity, deadline, &*ports.clock), if K::ROW.parks => {
                 return Box::pin(self.park(&writer, waits)).await;
             }
@@ -193,8 +203,13 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Ends a run that cannot be driven: its readers receive a last event after what is stored.
+    /// Ends a run that cannot be driven.
     pub(crate) async fn fail(&self, code: ErrorCode) -> Driven {
+        self.end_unexecuted(Outcome::Failed(whole(code))).await
+    }
+
+    /// Ends a run that does not execute in this life: its readers receive a last event after what is stored.
+    async fn end_unexecuted(&self, outcome: Outcome) -> Driven {
         let Self { kind, run, ports } = self;
         let _topic = ports.topics.produce(run.stream);
         let permit = ports.recovering.acquire().await;
@@ -204,9 +219,12 @@ impl<K: Kind> Driver<K> {
         };
         drop(permit);
         let writer = self.writer(last_seq + 1, told);
-        let end = writer.with(|events| K::ended(events, Outcome::Failed(whole(code))));
+        let end = writer.with(|events| K::ended(events, outcome));
         match writer.end(end, run.placed).await {
-            Ok(()) => Driven::Ended,
+            Ok(()) => {
+                kind.stored_end(run, ports);
+                Driven::Ended
+            }
             Err(error) => Driven::Lost(error),
         }
     }

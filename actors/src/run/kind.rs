@@ -206,14 +206,16 @@ pub(crate) enum Progress {
         started_at: Option<DateTime<Utc>>,
         /// Whether that life was interrupted, and did not put the run into the queue.
         interrupted: bool,
+        /// Ends of a process in a row, without a shutdown and without progress, that the run has seen.
+        crashes: i32,
     },
 }
 
 impl Progress {
     /// As an earlier life left it.
-    pub(crate) fn stored(run: &StoredRun) -> Self {
+    pub(crate) fn stored(LeftRun { run, crashes, .. }: &LeftRun) -> Self {
         let interrupted = run.started_at.is_some() && run.status == RunState::Running;
-        Self::Recovered { started_at: run.started_at, interrupted }
+        Self::Recovered { started_at: run.started_at, interrupted, crashes: *crashes }
     }
 }
 
@@ -247,7 +249,7 @@ impl<K: Kind> Run<K> {
             trigger: Cow::Owned(run.trigger.clone()),
             placed: left.placed,
             parked: run.parked,
-            progress: Progress::stored(run),
+            progress: Progress::stored(left),
             early: Mutex::default(),
             own: kind.own(left)?,
         })

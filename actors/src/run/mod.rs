@@ -9,6 +9,7 @@ pub(crate) mod budget;
 pub(crate) mod cancel;
 mod collections;
 mod config;
+pub(crate) mod crashes;
 mod credentials;
 mod databases;
 pub(crate) mod drive;
@@ -159,6 +160,8 @@ pub(crate) struct SharedPorts {
     /// Runs of an earlier life that may read what they had stored at the same time. There may be thousands, and a
     /// new one wants a connection too.
     pub(crate) recovering: Arc<Semaphore>,
+    /// Runs that may be the reason why the process ended execute one at a time.
+    pub(crate) suspects: Arc<Semaphore>,
     /// Traces whose inputs are filled again at the same time.
     pub(crate) refilling: Arc<Semaphore>,
 }

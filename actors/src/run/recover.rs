@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use serde_json::Value;
-use store::{LeftRun, StopRequest, StoreError, StoredRun};
+use store::{CRASH_LIMIT, CRASH_SUSPECT, LeftRun, StopRequest, StoreError, StoredRun};
 use uuid::Uuid;
 
 use super::RunPorts;
@@ -97,7 +97,7 @@ impl Recovery {
     async fn hand_over(&self, left: LeftRun, token: RunToken) -> Result<(), RecoveryError> {
         let run = &left.run;
         let kind = self.kinds.of(&run.trigger).ok_or_else(|| RecoveryError::Kind(run.trigger.clone()))?;
-        let (version, inputs) = readable_or_none(&self.ports, run).await?;
+        let (version, inputs) = readable_or_none(&self.ports, &left).await?;
         let id = run.id;
         kind.take_up(&left, version, inputs, token).map_err(|error| RecoveryError::Unreadable(id, error))
     }
@@ -122,7 +122,7 @@ pub(crate) async fn accepted<K: Kind>(
     id: Uuid,
 ) -> Result<Option<Accepted<K>>, RecoveryError> {
     let Some((left, token)) = unfinished(ports, id).await? else { return Ok(None) };
-    let (version, inputs) = readable_or_none(ports, &left.run).await?;
+    let (version, inputs) = readable_or_none(ports, &left).await?;
     let run = Run::stored(kind, &left, version, inputs);
     let run = Arc::new(run.map_err(|error| RecoveryError::Unreadable(id, error))?);
     Ok(Some(Accepted { run, token, stop: left.run.cancel_requested }))
@@ -174,12 +174,20 @@ async fn unfinished(ports: &RunPorts, id: Uuid) -> Result<Option<(LeftRun, RunTo
     }
 }
 
-/// The run's version and inputs; no version if they cannot be read and never will be.
+/// The run's version and inputs; no version if they cannot be read and never will be, or if the run has crashed.
 async fn readable_or_none(
     ports: &RunPorts,
-    run: &StoredRun,
+    LeftRun { run, crashes, .. }: &LeftRun,
 ) -> Result<(Option<Arc<LoadedVersion>>, Value), RecoveryError> {
-    match readable(ports, run).await {
+    if *crashes >= CRASH_LIMIT {
+        tracing::warn!(run = %run.id, "a run has ended the process too often; ending it");
+        return Ok((None, Value::Null));
+    }
+    let read = match *crashes >= CRASH_SUSPECT && !ports.plans.has(run.version_id) {
+        true => readable_alone(ports, run).await,
+        false => readable(ports, run).await,
+    };
+    match read {
         Ok((version, inputs)) => Ok((Some(version), inputs)),
         Err(RecoveryError::Store(error) | RecoveryError::Plan(PlanError::Store(error))) => Err(error.into()),
         Err(error) if error.is_of_a_newer_build() && !run.cancel_requested => Err(error),
@@ -189,6 +197,17 @@ async fn readable_or_none(
             Ok((None, Value::Null))
         }
     }
+}
+
+/// Reads a run of which already the compilation may end the process.
+async fn readable_alone(
+    ports: &RunPorts,
+    run: &StoredRun,
+) -> Result<(Arc<LoadedVersion>, Value), RecoveryError> {
+    ports.store.set_alone(run.id, true).await?;
+    let read = readable(ports, run).await;
+    ports.store.set_alone(run.id, false).await?;
+    read
 }
 
 async fn readable(ports: &RunPorts, run: &StoredRun) -> Result<(Arc<LoadedVersion>, Value), RecoveryError> {

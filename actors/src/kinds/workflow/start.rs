@@ -112,7 +112,7 @@ pub(in crate::kinds) fn start_rows<K: Kind<Own = RunOptions>>(
     let progress = if copies.is_none() {
         Progress::New { next_seq: 1 }
     } else {
-        Progress::Recovered { started_at: None, interrupted: false }
+        Progress::Recovered { started_at: None, interrupted: false, crashes: 0 }
     };
     let options = (new.options != RunOptions::default()).then(|| json(&new.options));
     let batch = Batch {

@@ -52,7 +52,11 @@ async fn kills_of_two_instances_leave_one_run_and_one_handle_for_each_key() {
         tokio::task::block_in_place(|| service.start());
         ready(&service.base()).await;
     }
-    publish(&instances[0].base(), &database).await;
+    let nodes = [
+        json!({"name": "wait", "type": "delay", "seconds": 0.2}),
+        json!({"name": "say", "type": "template", "template": "said {{ inputs.n }}"}),
+    ];
+    publish(&instances[0].base(), &database, &nodes, "{{ results.say.text }}").await;
     let addresses = Arc::new(instances.each_ref().map(|service| service.address().to_owned()));
     let next = Arc::new(AtomicUsize::new(0));
     let senders: Vec<_> = (0..TOGETHER)
@@ -119,16 +123,12 @@ async fn kills_of_two_instances_leave_one_run_and_one_handle_for_each_key() {
     }
 }
 
-/// An app whose page runs a workflow that takes a moment.
-async fn publish(base: &str, database: &TestDatabase) {
+/// An app whose page runs a workflow of these nodes.
+pub(super) async fn publish(base: &str, database: &TestDatabase, nodes: &[Value], answer: &str) {
     let client = Client::builder(base).keep_cookies(false).build().unwrap();
     let new = CreateWorkflow { name: "say".into(), handle: None, description: None, tags: Vec::new() };
     let workflow = client.create_workflow(&new).await.unwrap();
-    let nodes = [
-        json!({"name": "wait", "type": "delay", "seconds": 0.2}),
-        json!({"name": "say", "type": "template", "template": "said {{ inputs.n }}"}),
-    ];
-    let graph = integration_tests::graphs::chain(&nodes, Some(json!({"answer": "{{ results.say.text }}"})));
+    let graph = integration_tests::graphs::chain(nodes, Some(json!({"answer": answer})));
     let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
     let version = client.save_version(&workflow.id, &version).await.unwrap();
     let app = json!({"alias": "notes", "name": "notes", "access": "public"}).to_string();

@@ -18,7 +18,7 @@ use super::oracle::{self, Oracle};
 use super::runs::{self, Acknowledged};
 use super::service::Service;
 use super::tables::Tables;
-use super::{SLOW_DISK, folder, moment, number, seed, workflows};
+use super::{Moments, SLOW_DISK, folder, moment, number, seed, workflows};
 
 /// Each kind's clients, each with one chat or run at a time.
 const CLIENTS: usize = 3;
@@ -83,8 +83,9 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
     let done = Arc::new(AtomicBool::new(false));
     let person = tokio::spawn(answer_all(client.clone(), [approval, desk.clone()], Arc::clone(&done)));
 
+    let mut moments = Moments::default();
     for kill in 0..kills {
-        let wait = moment(&random);
+        let wait = moments.next(&random);
         let hit = usize::from(moment(&random).as_millis().is_multiple_of(2));
         tokio::task::block_in_place(|| {
             std::thread::sleep(wait);

@@ -108,6 +108,11 @@ impl Service {
 
     /// SIGTERM, and an exit in time with status 0.
     pub(crate) fn stop(mut self) {
+        self.shut_down();
+    }
+
+    /// The same; it may be started again.
+    pub(crate) fn shut_down(&mut self) {
         self.terminate();
         let status = self.ended(STOP);
         assert!(status.success(), "{status} after SIGTERM; see {}", self.log.display());

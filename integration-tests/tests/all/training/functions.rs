@@ -8,7 +8,9 @@ use store::testing::TestDatabase;
 use wire::CreateCredential;
 
 use super::judge::{JudgeServer, SECRET, Said, vault_keys};
-use super::kills::{assert_undisturbed, folder, number, random_number, resumed, started, told, workflow_of};
+use super::kills::{
+    Lives, assert_undisturbed, folder, number, random_number, resumed, started, told, workflow_of,
+};
 use super::model::{COLOURS, ModelServer, Reply, colours, is_of_optimizer, painter};
 use super::{Run, SEED, cases, get, only, payloads, post, prompts, runs_of, sorting, training, training_of};
 use crate::crash::service::Service;
@@ -225,9 +227,10 @@ async fn kills_change_no_verdict_of_functions_and_services() {
     let undisturbed = Run::start(&client, &undisturbed, &body).await.events().await;
     let asked = judge.asked().len();
     let mut run = Run::start(&client, &workflow_of(&client, graph()).await, &body).await;
-    let mut lives = 0;
+    let (mut lives, mut stored) = (0, Lives::default());
     for _ in 0..kills {
         pause(50 + random_number(&random) % 700).await;
+        stored.may_end(&database, &run).await;
         if told(&database, &run, "\"type\":\"run_completed\"").await > 0 {
             break;
         }

@@ -51,7 +51,7 @@ pub(super) async fn started(service: &mut Service) -> Client {
     client
 }
 
-pub(super) async fn workflow(client: &Client, model: &str) -> String {
+pub(crate) async fn workflow(client: &Client, model: &str) -> String {
     workflow_of(client, sorting(model)).await
 }
 
@@ -85,6 +85,34 @@ pub(super) async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
     .await;
     let took = clock.monotonic() - begun;
     assert!(took < RESUMED, "{took:?}");
+}
+
+/// Lives of a run of which at least every second stores something: a run that stores nothing in three would fail with `run.crashed`.
+#[derive(Default)]
+pub(super) struct Lives {
+    rows: u64,
+    was_idle: bool,
+}
+
+impl Lives {
+    /// Waits until this life may end.
+    pub(super) async fn may_end(&mut self, database: &TestDatabase, run: &Run) {
+        let stored = format!(
+            "SELECT (SELECT count(*) FROM training_calls WHERE run_id = '{0}')
+                 + (SELECT count(*) FROM training_cases WHERE run_id = '{0}')",
+            run.id
+        );
+        let rows = async || -> u64 { database.scalar(&stored).await.parse().unwrap() };
+        if self.was_idle {
+            until("the run stores something, or ends", async || {
+                rows().await > self.rows || told(database, run, "\"type\":\"run_completed\"").await > 0
+            })
+            .await;
+        }
+        let now = rows().await;
+        self.was_idle = now == self.rows;
+        self.rows = now;
+    }
 }
 
 /// Asserts that a run that was killed has found and told the same as one that was not.
@@ -149,9 +177,10 @@ async fn kills_at_random_moments_change_no_result() {
         let undisturbed = workflow(&client, "practice/classify@60ms").await;
         let undisturbed = Run::start(&client, &undisturbed, &body).await.events().await;
         let mut run = Run::start(&client, &workflow(&client, "practice/classify@60ms").await, &body).await;
-        let mut lives = 0;
+        let (mut lives, mut stored) = (0, Lives::default());
         for _ in 0..kills {
             pause(20 + random_number(&random) % 700).await;
+            stored.may_end(&database, &run).await;
             if told(&database, &run, "\"type\":\"run_completed\"").await > 0 {
                 break;
             }

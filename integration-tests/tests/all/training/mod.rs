@@ -11,7 +11,7 @@ mod functions;
 mod gates;
 mod instances;
 mod judge;
-mod kills;
+pub(crate) mod kills;
 mod model;
 mod pause;
 mod refusals;

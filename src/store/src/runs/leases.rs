@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Bool, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
-use crate::database::committed::committed;
+use crate::runs::crashes::record_end;
 use crate::runs::queue::taken;
 use crate::runs::records::reassign;
 use crate::{ClaimFailed, Store, StoreError};
@@ -53,30 +53,23 @@ struct Dead {
     writer_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
     oldest_run: Uuid,
+    /// Whether its process has ended without a shutdown.
+    #[diesel(sql_type = Bool)]
+    crashed: bool,
 }
 
 impl Store {
     /// Acquires this instance's lease under a new epoch, which fences the previous owner.
     ///
     /// The second value is the first run that may be unfinished. `since` is an id of now: ids of an earlier
-    /// life may be later if the clock was set back.
+    /// life may be later if the clock was set back. The end of the earlier life is recorded for each of its unfinished runs.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn take_lease(&self, writer_id: Uuid, since: Uuid) -> Result<(Lease, Uuid), StoreError> {
-        let row: Epoch = diesel::sql_query(format!(
-            "INSERT INTO leases (writer_id, epoch, expires_at, oldest_run)
-             VALUES ($1, nextval('lease_epochs'), now() + interval '{LEASE_SECONDS} seconds', $2)
-             ON CONFLICT (writer_id) DO UPDATE
-             SET epoch = excluded.epoch, expires_at = excluded.expires_at, ended_at = NULL,
-                 oldest_run = least(leases.oldest_run, excluded.oldest_run)
-             RETURNING epoch, oldest_run"
-        ))
-        .bind::<SqlUuid, _>(writer_id)
-        .bind::<SqlUuid, _>(since)
-        .get_results(&mut *self.connection().await?)
-        .await
-        .and_then(committed)?;
+        let mut connection = self.connection().await?;
+        let row =
+            connection.transaction(async |connection| begin_life(connection, writer_id, since).await).await?;
         Ok((Lease { writer_id, epoch: row.epoch }, row.oldest_run))
     }
 
@@ -176,14 +169,18 @@ impl Store {
         Ok(())
     }
 
-    /// Releases the lease after an orderly shutdown, so that other instances need not wait for its expiry.
+    /// Releases the lease at the end of the process, so that other instances need not wait for its expiry. `shutdown`: the end was
+    /// requested, and not the consequence of a failure.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
-    pub async fn release_lease(&self, lease: Lease) -> Result<(), StoreError> {
-        diesel::sql_query("UPDATE leases SET expires_at = now() WHERE writer_id = $1 AND epoch = $2")
+    pub async fn release_lease(&self, lease: Lease, shutdown: bool) -> Result<(), StoreError> {
+        let sql = "UPDATE leases SET expires_at = now(), ended_at = CASE WHEN $3 THEN now() END
+                   WHERE writer_id = $1 AND epoch = $2";
+        diesel::sql_query(sql)
             .bind::<SqlUuid, _>(lease.writer_id)
             .bind::<BigInt, _>(lease.epoch)
+            .bind::<Bool, _>(shutdown)
             .execute(&mut *self.connection().await?)
             .await?;
         Ok(())
@@ -202,6 +199,37 @@ impl Store {
     }
 }
 
+/// The transaction of [`Store::take_lease`].
+async fn begin_life(
+    connection: &mut AsyncPgConnection,
+    writer_id: Uuid,
+    since: Uuid,
+) -> Result<Epoch, StoreError> {
+    let earlier: Option<Dead> = diesel::sql_query(
+        "SELECT writer_id, oldest_run, ended_at IS NULL AS crashed FROM leases WHERE writer_id = $1 FOR UPDATE",
+    )
+    .bind::<SqlUuid, _>(writer_id)
+    .get_result(connection)
+    .await
+    .optional()?;
+    if let Some(earlier) = earlier {
+        record_end(connection, writer_id, earlier.oldest_run, earlier.crashed).await?;
+    }
+    let row = diesel::sql_query(format!(
+        "INSERT INTO leases (writer_id, epoch, expires_at, oldest_run)
+         VALUES ($1, nextval('lease_epochs'), now() + interval '{LEASE_SECONDS} seconds', $2)
+         ON CONFLICT (writer_id) DO UPDATE
+         SET epoch = excluded.epoch, expires_at = excluded.expires_at, ended_at = NULL,
+             oldest_run = least(leases.oldest_run, excluded.oldest_run)
+         RETURNING epoch, oldest_run"
+    ))
+    .bind::<SqlUuid, _>(writer_id)
+    .bind::<SqlUuid, _>(since)
+    .get_result(connection)
+    .await?;
+    Ok(row)
+}
+
 /// The transaction of [`Store::take_over_expired`].
 async fn take_over(connection: &mut AsyncPgConnection, by: Lease) -> Result<Vec<Uuid>, StoreError> {
     // Locks its own lease first: two instances that consider each other dead do not wait for each other.
@@ -218,17 +246,17 @@ async fn take_over(connection: &mut AsyncPgConnection, by: Lease) -> Result<Vec<
         return Ok(Vec::new());
     }
     let dead: Vec<Dead> = diesel::sql_query(
-        "UPDATE leases SET epoch = nextval('lease_epochs'), expires_at = 'infinity', ended_at = now()
-             WHERE writer_id IN (SELECT writer_id FROM leases
-                                 WHERE expires_at < now() AND writer_id <> $1
-                                 FOR UPDATE SKIP LOCKED)
-             RETURNING writer_id, oldest_run",
+        "UPDATE leases l SET epoch = nextval('lease_epochs'), expires_at = 'infinity', ended_at = now()
+         FROM (SELECT writer_id, ended_at IS NULL AS crashed FROM leases
+               WHERE expires_at < now() AND writer_id <> $1 FOR UPDATE SKIP LOCKED) d
+         WHERE l.writer_id = d.writer_id RETURNING l.writer_id, l.oldest_run, d.crashed",
     )
     .bind::<SqlUuid, _>(by.writer_id)
     .load(connection)
     .await?;
     let mut taken = Vec::new();
     for writer in dead {
+        record_end(connection, writer.writer_id, writer.oldest_run, writer.crashed).await?;
         taken.extend(reassign(connection, writer.writer_id, writer.oldest_run, by).await?);
     }
     if let Some(oldest) = taken.iter().min() {

@@ -1,6 +1,7 @@
 //! Runs: their rows, journal, streams, queue, owners, questions and outgoing requests.
 
 mod continuations;
+mod crashes;
 mod due_turns;
 mod interrupted;
 pub(crate) mod journal;
@@ -19,6 +20,7 @@ mod trace;
 mod usage;
 
 pub use continuations::*;
+pub use crashes::*;
 pub use due_turns::*;
 pub use interrupted::*;
 pub use journal::*;

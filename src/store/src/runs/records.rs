@@ -8,6 +8,7 @@ use uuid::Uuid;
 use wire::RunState;
 use wire::chat::Dialect;
 
+use crate::runs::crashes::crash_ends;
 use crate::runs::streams::dialect;
 use crate::schema::{runs, streams, workflow_versions};
 use crate::{Lease, Store, StoreError};
@@ -92,6 +93,8 @@ pub struct LeftRun {
     pub dialect: Option<Dialect>,
     /// Whether it holds a place among the runs of its workflow.
     pub placed: bool,
+    /// Ends of a process in a row, without a shutdown and without progress, that it has seen.
+    pub crashes: i32,
 }
 
 #[derive(Queryable, Selectable)]
@@ -157,7 +160,7 @@ macro_rules! left {
             .filter(runs::writer_id.eq($writer))
             .filter(runs::finished_at.is_null())
             .filter(not_queued())
-            .select((Row::as_select(), streams::dialect, placed()))
+            .select((Row::as_select(), streams::dialect, placed(), crash_ends()))
     };
 }
 
@@ -300,14 +303,14 @@ impl Store {
     }
 }
 
-/// A run, its stream's dialect, and whether it holds a place.
-type Left = (Row, String, bool);
+/// A run, its stream's dialect, whether it holds a place, and the ends that it has seen.
+type Left = (Row, String, bool, i32);
 
 impl TryFrom<Left> for LeftRun {
     type Error = StoreError;
 
-    fn try_from((run, name, placed): Left) -> Result<Self, StoreError> {
-        Ok(Self { run: run.try_into()?, dialect: dialect(&name)?, placed })
+    fn try_from((run, name, placed, crashes): Left) -> Result<Self, StoreError> {
+        Ok(Self { run: run.try_into()?, dialect: dialect(&name)?, placed, crashes })
     }
 }
 

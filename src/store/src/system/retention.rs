@@ -26,6 +26,7 @@ macro_rules! run_rows {
         "
     steps AS (DELETE FROM run_steps t USING old WHERE t.run_id = old.id),
     cut_off AS (DELETE FROM interrupted_attempts t USING old WHERE t.run_id = old.id),
+    crashes AS (DELETE FROM run_crashes t USING old WHERE t.run_id = old.id),
     questions AS (DELETE FROM run_questions t USING old WHERE t.run_id = old.id),
     asked AS (DELETE FROM question_items t USING old WHERE t.run_id = old.id),
     turns_of AS (DELETE FROM turns_sent t USING old WHERE t.run_id = old.id),

@@ -107,9 +107,9 @@ async fn a_lease_is_kept_by_renewal_and_given_up_by_release() {
     assert!(world.store.renew_lease(lease, Uuid::nil()).await.unwrap().is_some());
     assert!((full - 5.0..=full).contains(&world.seconds_left(lease).await));
     let stale = Lease { epoch: lease.epoch - 1, ..lease };
-    world.store.release_lease(stale).await.unwrap();
+    world.store.release_lease(stale, true).await.unwrap();
     assert!(world.seconds_left(lease).await > 0.0);
-    world.store.release_lease(lease).await.unwrap();
+    world.store.release_lease(lease, true).await.unwrap();
     assert!(world.seconds_left(lease).await <= 0.0);
 }
 
@@ -194,8 +194,8 @@ async fn two_takers_at_once_share_nothing() {
         let rest = set(world.store.take_over_expired(one).await.unwrap());
         assert!(rest.is_disjoint(&a) && rest.is_disjoint(&b));
         assert_eq!(&(&a | &b) | &rest, left);
-        world.store.release_lease(one).await.unwrap();
-        world.store.release_lease(two).await.unwrap();
+        world.store.release_lease(one, true).await.unwrap();
+        world.store.release_lease(two, true).await.unwrap();
         let clean_up = world.writer().await;
         assert_eq!(set(world.store.take_over_expired(clean_up).await.unwrap()), left);
     }

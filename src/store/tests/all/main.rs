@@ -12,6 +12,7 @@ mod attachments;
 mod batch;
 mod blobs;
 mod changes;
+mod crashes;
 mod credentials;
 mod fencing;
 mod foreign;

@@ -33,6 +33,7 @@ const WITHOUT_DSL: &[&str] = &[
     "interrupted_attempts",
     "item_feedback",
     "rollouts",
+    "run_crashes",
     "run_places",
     "run_queue",
     "run_signals",

@@ -582,6 +582,12 @@ error_codes! {
         "The stream had no reader for SERVICE_CHAT_DISCONNECT_GRACE seconds. The code is in the run's \
          record; the stream ends as if a request had stopped it.",
         "Send the message again and read its stream, or raise SERVICE_CHAT_DISCONNECT_GRACE.";
+    RunCrashed, "run.crashed", 200, false,
+        "The run was ended because the service crashed each time it executed it.",
+        "The process ended three times in a row without a shutdown, and the run stored no result of a step in \
+         between; the last time it executed while no other such run did.",
+        "Look in the run's trace for the step after the last result, and in the service's log for the reason of the \
+         end, such as too little memory. Change that step, then start another run.";
     NodeFailed, "node.failed", 200, true,
         "A step of the workflow failed.",
         "A node failed, for example because a template names a value that does not exist, or because a server \

@@ -1,0 +1,94 @@
+//! Ends of a process without a shutdown, counted for its unfinished runs.
+
+use store::batch::Batch;
+use store::{CRASH_LIMIT, CRASH_SUSPECT, Lease};
+use uuid::Uuid;
+
+use crate::support::{Turn, World};
+
+impl World {
+    /// The process of this writer ends without a shutdown, and starts again.
+    async fn crash(&self, lease: Lease) -> Lease {
+        self.store.take_lease(lease.writer_id, self.uuid()).await.unwrap().0
+    }
+
+    /// The ends that the run has seen, as its next life learns them.
+    async fn crashes(&self, lease: Lease, turn: &Turn) -> i32 {
+        self.store.left_run(lease.writer_id, turn.run).await.unwrap().unwrap().crashes
+    }
+}
+
+#[tokio::test]
+async fn ends_without_a_journal_row_in_between_are_counted() {
+    let world = World::new().await;
+    let (mut lease, turn) = (world.writer().await, world.turn());
+    world.commit(lease, &turn.begin()).await.unwrap();
+    for ends in 1..=CRASH_SUSPECT {
+        lease = world.crash(lease).await;
+        assert_eq!(world.crashes(lease, &turn).await, ends);
+    }
+    lease = world.crash(lease).await;
+    assert_eq!(world.crashes(lease, &turn).await, CRASH_SUSPECT, "it has not executed");
+    world.store.set_alone(turn.run, true).await.unwrap();
+    assert!(!world.store.has_progressed(turn.run).await.unwrap());
+    lease = world.crash(lease).await;
+    assert_eq!(world.crashes(lease, &turn).await, CRASH_LIMIT);
+}
+
+#[tokio::test]
+async fn a_journal_row_begins_the_count_again() {
+    let world = World::new().await;
+    let (mut lease, turn) = (world.writer().await, world.turn());
+    world.commit(lease, &turn.begin()).await.unwrap();
+    for status in ["started", "succeeded"] {
+        for _ in 0..CRASH_SUSPECT {
+            lease = world.crash(lease).await;
+        }
+        world.store.set_alone(turn.run, true).await.unwrap();
+        world.commit(lease, &Batch { steps: vec![turn.step(status)], ..Batch::default() }).await.unwrap();
+        assert!(world.store.has_progressed(turn.run).await.unwrap());
+        lease = world.crash(lease).await;
+        assert_eq!(world.crashes(lease, &turn).await, 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_shutdown_begins_the_count_again_and_a_failure_of_the_service_does_not() {
+    let world = World::new().await;
+    let (mut lease, turn) = (world.writer().await, world.turn());
+    world.commit(lease, &turn.begin()).await.unwrap();
+    for (shutdown, ends) in [(false, 1), (false, 2), (true, 0), (false, 1)] {
+        world.store.release_lease(lease, shutdown).await.unwrap();
+        lease = world.crash(lease).await;
+        assert_eq!(world.crashes(lease, &turn).await, ends);
+    }
+    // Of an instance that was shut down, another one resumes the runs.
+    let other = world.writer().await;
+    for (shutdown, ends) in [(false, 2), (true, 0)] {
+        world.store.release_lease(lease, shutdown).await.unwrap();
+        assert_eq!(world.store.take_over_expired(other).await.unwrap(), [turn.run]);
+        assert_eq!(world.crashes(other, &turn).await, ends);
+        let back = format!("UPDATE runs SET writer_id = '{}'", lease.writer_id);
+        lease = world.crash(lease).await;
+        world.database.execute(&back).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn only_unfinished_runs_outside_the_queue_are_counted() {
+    let world = World::new().await;
+    let lease = world.writer().await;
+    let [ended, parked] = [world.turn(), world.turn()];
+    for turn in [&ended, &parked] {
+        world.commit(lease, &turn.begin()).await.unwrap();
+    }
+    world.commit(lease, &ended.end()).await.unwrap();
+    let queue = format!(
+        "INSERT INTO run_queue (run_id, workflow_id, turn) VALUES ('{}', '{}', false)",
+        parked.run,
+        Uuid::from_u128(1)
+    );
+    world.database.execute(&queue).await.unwrap();
+    world.crash(lease).await;
+    assert_eq!(world.count("run_crashes").await, "0");
+}
