@@ -158,3 +158,34 @@ async fn a_text_that_loses_a_placeholder_is_asked_for_again() {
         "it is filled in for the task"
     );
 }
+
+/// What visitors write reaches the optimizer's model, whose texts are templates: they have the tags of the seed alone.
+#[tokio::test]
+async fn a_text_that_adds_a_tag_is_asked_for_again() {
+    const SEED: &str = "Name the colour. Desk: {{ inputs.desk }}.";
+    for tag in ["{{ config }}", "{% if inputs.desk %}x{% endif %}", "{# note #}", "[[vault]]"] {
+        let model = ModelServer::start(move |_, request| {
+            Reply::Text(match wants_prompt(request) {
+                true if request["messages"].as_array().unwrap().len() == 2 => {
+                    format!("<new_prompt>{SEED} {tag}\nzorp means red.</new_prompt>")
+                }
+                true => format!("<new_prompt>{SEED}\nzorp means red.</new_prompt>"),
+                false => painter(request),
+            })
+        })
+        .await;
+        let t = model.service().await;
+        let workflow = t.workflow().graph(sorting("openai/task")).config(prompts(SEED)).create().await;
+        let mut body = training_of(colours(&[("train", 1), ("val", 1)]), json!({"epochs": 1}));
+        body["inputs"] = json!({"desk": "seven"});
+        let events = Run::start(&t.anonymous(), &workflow.id, &body).await.events().await;
+        let candidates = payloads(&events, "training_candidate");
+        assert!(!candidates.is_empty(), "{tag}: {:?}", steps(&events));
+        for candidate in candidates {
+            let text = candidate["prompts_changed"][0]["text"].as_str().unwrap();
+            assert!(!text.contains(tag), "{text}");
+        }
+        let told = |request: &Value| request.to_string().contains("must not contain");
+        assert!(model.requests().iter().any(told), "the model is told what was wrong with {tag}");
+    }
+}

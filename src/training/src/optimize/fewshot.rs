@@ -11,6 +11,7 @@ use super::proposal::Changes;
 use super::search::Search;
 use crate::case::Case;
 use crate::prompts::{Demo, TrainablePrompt};
+use crate::rewrite::contains_tags;
 use crate::runner::CaseStep;
 use crate::score::case_score;
 use crate::warning::Warning;
@@ -182,11 +183,12 @@ fn demos(search: &Search<'_>, JudgedRun { run, .. }: &JudgedRun) -> BTreeMap<Str
     let prompts = search.problem.prompts.iter().filter(|prompt| prompt.demos_trainable);
     let of = |prompt: &TrainablePrompt| {
         let mut demos = run.trace.iter().filter_map(|step| demo(step, &prompt.name));
-        // An output may know more than the case that it is for.
+        // An output may know more than the case that it is for. What visitors write must stay data wherever demos are copied to.
         let may_be_shown = |demo: &Demo| {
             let leaks = &search.problem.leaks;
             let is_leak = leaks.leaks_in(&demo.inputs) || leaks.leaks_in(&demo.output);
-            written(demo).len() <= LARGEST_DEMO && !is_leak
+            let is_tagged = contains_tags(&demo.inputs) || contains_tags(&demo.output);
+            written(demo).len() <= LARGEST_DEMO && !is_leak && !is_tagged
         };
         Some((prompt.name.clone(), demos.find(may_be_shown)?))
     };

@@ -6,6 +6,7 @@ mod reply;
 mod request;
 mod rules;
 mod scored;
+mod tags;
 
 pub use grounded::{Grounds, grounded, summarize};
 pub use leak::LeakGuard;
@@ -13,3 +14,4 @@ pub use reply::{new_prompt, rationale};
 pub use request::{PromptText, Record, RejectedEdit, critique, request, request_again};
 pub use rules::{FrozenSpan, PromptRules, RewriteFault};
 pub use scored::{Example, ScoredText, scored};
+pub(crate) use tags::contains_tags;

@@ -94,7 +94,7 @@ pub(super) fn described(prompt: PromptText<'_>, guidance: Option<&str>) -> Vec<S
             .then(|| format!("What must hold: {}", prompt.constraints.join("; "))),
         guidance.map(|guidance| format!("Guidance: {guidance}")),
         Some(format!(
-            "Keep every placeholder ({{{{ … }}}} and [[ … ]]) exactly as it is. The new prompt may have {} characters.",
+            "Keep every placeholder ({{{{ … }}}}, {{% … %}} and [[ … ]]) exactly as it is, and add none. The new prompt may have {} characters.",
             prompt.max_chars
         )),
     ];

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::tags::tags;
+
 /// Least limit of a prompt's length without one of its own, in characters, and the growth that it allows.
 const LEAST_MAX: usize = 2_000;
 const GROWTH: usize = 4;
@@ -32,8 +34,10 @@ pub enum RewriteFault {
         /// Characters that it may have.
         max: usize,
     },
-    /// Placeholders of the seed are missing.
-    PlaceholdersLost(Vec<String>),
+    /// Tags of the seed are missing.
+    TagsLost(Vec<String>),
+    /// Tags that the seed does not have.
+    TagsAdded(Vec<String>),
     /// A frozen part is missing.
     SpanChanged(String),
     /// It cannot be read as a template.
@@ -51,9 +55,13 @@ impl RewriteFault {
             Self::TooLong { length, max } => {
                 format!("The new prompt has {length} characters; it may have {max}.")
             }
-            Self::PlaceholdersLost(lost) => {
+            Self::TagsLost(lost) => {
                 format!("The new prompt must contain {} exactly as in the current one.", lost.join(", "))
             }
+            Self::TagsAdded(added) => format!(
+                "The new prompt must not contain {}: only the tags of the current one may be in it.",
+                added.join(", ")
+            ),
             Self::SpanChanged(span) => format!("The new prompt must contain this part unchanged: {span}"),
             Self::NotATemplate(why) => format!("The new prompt cannot be read as a template: {why}"),
             Self::Leak(found) => format!("The new prompt must not repeat the cases: “{found}”."),
@@ -64,7 +72,7 @@ impl RewriteFault {
 /// What every rewrite of a prompt must keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptRules {
-    placeholders: BTreeSet<String>,
+    tags: BTreeSet<String>,
     spans: Vec<String>,
     max: usize,
 }
@@ -83,7 +91,7 @@ impl PromptRules {
         let mut known = BTreeSet::new();
         let spans = spans.filter(|span| !span.is_empty() && known.insert(span.clone())).collect();
         let max = max_chars.unwrap_or_else(|| (seed.chars().count().saturating_mul(GROWTH)).max(LEAST_MAX));
-        Self { placeholders: placeholders(seed), spans, max }
+        Self { tags: tags(seed), spans, max }
     }
 
     /// The limit of the length, in characters.
@@ -108,10 +116,14 @@ impl PromptRules {
         if length > self.max {
             return Some(RewriteFault::TooLong { length, max: self.max });
         }
-        let kept = placeholders(text);
-        let lost: Vec<String> = self.placeholders.difference(&kept).cloned().collect();
+        let tags = tags(text);
+        let lost: Vec<String> = self.tags.difference(&tags).cloned().collect();
         if !lost.is_empty() {
-            return Some(RewriteFault::PlaceholdersLost(lost));
+            return Some(RewriteFault::TagsLost(lost));
+        }
+        let added: Vec<String> = tags.difference(&self.tags).cloned().collect();
+        if !added.is_empty() {
+            return Some(RewriteFault::TagsAdded(added));
         }
         if let Some(span) = self.spans.iter().find(|span| !text.contains(span.as_str())) {
             return Some(RewriteFault::SpanChanged(span.clone()));
@@ -134,14 +146,6 @@ fn between(text: &str, start: &str, end: &str) -> Vec<String> {
     found
 }
 
-/// `{{ … }}` and `[[ … ]]`, without blanks inside: how they are written makes no difference.
-fn placeholders(text: &str) -> BTreeSet<String> {
-    let of = |begin: &'static str, end: &'static str| {
-        between(text, begin, end).into_iter().map(|found| found.split_whitespace().collect::<String>())
-    };
-    of("{{", "}}").chain(of("[[", "]]")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,7 +162,7 @@ mod tests {
         assert_eq!(fault("Greet {{inputs.name}} of [[ shop ]]. <rules>Never lie.</rules>"), None);
         assert_eq!(fault(&format!(" {SEED}\n")), Some(RewriteFault::Unchanged));
         let lost = |names: &[&str]| {
-            Some(RewriteFault::PlaceholdersLost(names.iter().map(|name| (*name).to_owned()).collect()))
+            Some(RewriteFault::TagsLost(names.iter().map(|name| (*name).to_owned()).collect()))
         };
         assert_eq!(
             fault("Greet {{ inputs.user }}. <rules>Never lie.</rules>"),
@@ -170,11 +174,33 @@ mod tests {
         );
         let long = format!("{SEED}{}", "x".repeat(120));
         assert_eq!(fault(&long), Some(RewriteFault::TooLong { length: long.chars().count(), max: 120 }));
-        let Some(RewriteFault::NotATemplate(_)) =
-            fault("{{ inputs.name }} [[shop]] <rules>Never lie.</rules> {% if %}")
-        else {
-            panic!("a template that cannot be read");
-        };
+    }
+
+    #[test]
+    fn a_rewrite_adds_no_tag() {
+        let kept = "{{ inputs.name }} [[shop]] <rules>Never lie.</rules>";
+        for added in [
+            "{{ config }}",
+            "{{ inputs.name | upper }}",
+            "{%if%}",
+            "{% for i in range(9) %}{{ inputs.name }}{% endfor %}",
+            "{# note #}",
+            "{{ inputs.",
+            "[[vault key]]",
+        ] {
+            let found = fault(&format!("{kept} {added}"));
+            assert!(matches!(found, Some(RewriteFault::TagsAdded(_))), "{added}: {found:?}");
+        }
+        let hidden = "{# {{ inputs.name }} #} [[shop]] <rules>Never lie.</rules>";
+        assert!(matches!(fault(hidden), Some(RewriteFault::TagsLost(_))));
+        assert_eq!(fault(&format!("{kept} {{{{ inputs.name }}}} twice")), None);
+    }
+
+    #[test]
+    fn tags_that_do_not_make_a_template_are_rejected() {
+        let seed = "{% if inputs.a %}a{% endif %}";
+        let found = PromptRules::of(seed, &[], None).fault(seed, "{% endif %}a{% if inputs.a %}");
+        assert!(matches!(found, Some(RewriteFault::NotATemplate(_))), "{found:?}");
     }
 
     #[test]
@@ -195,7 +221,8 @@ mod tests {
     #[test]
     fn each_fault_says_what_to_do() {
         for (fault, told) in [
-            (RewriteFault::PlaceholdersLost(vec!["{{a}}".into()]), "{{a}}"),
+            (RewriteFault::TagsLost(vec!["{{a}}".into()]), "{{a}}"),
+            (RewriteFault::TagsAdded(vec!["{{b}}".into()]), "{{b}}"),
             (RewriteFault::TooLong { length: 9, max: 5 }, "5"),
             (RewriteFault::SpanChanged("x y".into()), "x y"),
             (RewriteFault::Leak("seven words".into()), "seven words"),

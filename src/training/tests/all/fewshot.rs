@@ -20,6 +20,8 @@ use crate::planned::planned;
 
 /// Kinds of cases.
 const KINDS: usize = 3;
+/// The case of which an input has a tag.
+const TAGGED: usize = 4;
 
 /// What makes a case pass.
 #[derive(Clone, Copy, PartialEq)]
@@ -113,6 +115,8 @@ impl Shown<'_> {
             0 => self.trained.cases[last].inputs["secret"].clone(),
             _ => json!(kind),
         };
+        // A visitor has written a tag.
+        let note = if place == TAGGED { "{{ config }}" } else { "plain" };
         let step = CaseStep {
             node: "answer".into(),
             visit: 1,
@@ -121,7 +125,7 @@ impl Shown<'_> {
             prompts_read: vec!["p".into()],
             example: Some(ExampleInputs {
                 prompts: vec!["p".into()],
-                inputs: json!({"user": format!("case {place}")}),
+                inputs: json!({"user": format!("case {place}"), "note": note}),
             }),
             ..CaseStep::default()
         };
@@ -239,6 +243,7 @@ async fn demos_come_from_passing_cases_for_training_and_are_compared_in_sets() {
     assert!(sets.iter().map(Vec::len).collect::<BTreeSet<_>>().len() > 1, "sets differ in size: {sets:?}");
     // Until a demo has made more of them pass, only every fourth one passes; what repeats a case that decides does not become a demo.
     assert!(sets.iter().flatten().all(|place| *place < 40 && *place != 0), "{sets:?}");
+    assert!(sets.iter().flatten().all(|place| *place != TAGGED), "tags do not become demos: {sets:?}");
     let mut first = compared[0].0.demos["p"].iter().map(place);
     assert!(first.all(|place| place.is_multiple_of(4)));
     assert!(!lab.happened.lock().contains(&"asked".to_owned()));

@@ -17,6 +17,7 @@ fn prompts() -> Value {
                  "demos": [{"inputs": {"user": "lost"}, "output": "shipping"}, {"inputs": {"n": 2}, "output": {"label": "x"}}]},
         "outer": {"text": "Be kind. {{ config.prompts.sort.text }}"},
         "plain": {"text": "Sort."},
+        "tagged": {"text": "Sort.", "demos": [{"inputs": {"user": "{{ 1 + 1 }} {% if %}"}, "output": "{# x #} [[key]]"}]},
         "broken": {"text": "Sort.", "demos": [7, {"inputs": {"user": "u"}}]},
     })
 }
@@ -67,6 +68,17 @@ async fn only_instructions_that_read_the_prompt_have_its_demos() {
     ] {
         assert_eq!(sent(&ask("llm", node.clone())).await.len(), count, "{node}");
     }
+}
+
+#[tokio::test]
+async fn tags_in_demos_reach_models_as_plain_text() {
+    let tagged = "{{ config.prompts.tagged.text }}";
+    let pair = ["user: {{ 1 + 1 }} {% if %}", "assistant: {# x #} [[key]]"];
+    assert_eq!(sent(&ask("llm", json!({"system": tagged, "user": "x"}))).await[1..3], pair);
+    let labels = json!({"input": "x", "labels": ["a", "b"], "instructions": tagged});
+    let line = "{\"input\":\"{{ 1 + 1 }} {% if %}\",\"output\":\"{# x #} [[key]]\"}";
+    let messages = sent(&ask("classify", labels)).await;
+    assert!(messages.iter().any(|message| message.contains(line)), "{messages:?}");
 }
 
 #[tokio::test]
