@@ -1,12 +1,12 @@
 //! How versions of a workflow become live: the gate and the canary are set, and a canary is promoted.
 
 use store::{AuditEntry, Changes, StoredCanary, StoredRollout, StoredWorkflow};
-use wire::{AuditAction, CanaryOutcome, ErrorCode, PutRollout, RolloutCanary};
+use wire::{AuditAction, CanaryOutcome, ErrorCode, PutRollout, RolloutCanary, RolloutGate};
 
 use crate::workflows::{self, entry};
 use crate::{Decision, Refusal, Requester};
 
-/// Sets the gate and the canary; what is not there is removed. If the canary is the live version, the version before it
+/// Sets the gate and the canary; what is not there is removed. `gate_evaluation`: the evaluation of the gate, with fixed versions. If the canary is the live version, the version before it
 /// becomes live.
 ///
 /// # Errors
@@ -17,6 +17,7 @@ pub async fn set(
     by: Requester<'_>,
     workflow: &StoredWorkflow,
     wanted: PutRollout,
+    gate_evaluation: Option<String>,
 ) -> Decision<StoredRollout> {
     changes.hold_live_version(workflow.id).await?;
     if let Some(canary) = wanted.canary {
@@ -39,6 +40,7 @@ pub async fn set(
         workflow_id: workflow.id,
         workspace_id: workflow.workspace_id,
         gate: wanted.gate,
+        gate_evaluation,
         canary,
         last_canary,
     };
@@ -98,7 +100,9 @@ fn in_words(rollout: &StoredRollout) -> String {
     let gate = rollout.gate.as_ref().map_or_else(
         || "no gate".to_owned(),
         |gate| {
-            format!("gate: dataset {}, threshold {}, drop {}", gate.dataset, gate.threshold, gate.max_drop)
+            let version = gate.dataset_version.unwrap_or_default();
+            let RolloutGate { dataset, threshold, max_drop, .. } = gate;
+            format!("gate: dataset {dataset} version {version}, threshold {threshold}, drop {max_drop}")
         },
     );
     let canary = rollout.canary.map_or_else(

@@ -32,10 +32,11 @@ pub struct PutRollout {
 pub struct RolloutGate {
     /// Id or name of a dataset of the workflow.
     pub dataset: String,
-    /// The version of the dataset; null: the latest when a version is saved.
+    /// The version of the dataset. Absent or null in a request: the newest one at that time, which the response shows.
     #[serde(default)]
     pub dataset_version: Option<i32>,
-    /// As in an evaluation.
+    /// As in an evaluation. The response shows the versions of workflows that judge, as `workflow:<handle>@<version>`: without one in the
+    /// request, the version that was live at that time.
     pub evaluators: Vec<Value>,
     /// The least score; from 0 to 1.
     pub threshold: f64,

@@ -1,11 +1,13 @@
 //! Evaluations for gates: started for versions that were saved, and settled with their results.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
-use store::{GateEvaluation, GateResult, StoreError};
+use store::{GateEvaluation, GateResult, StoreError, WorkflowRef};
 use training::Evaluated;
+use training::evaluators::{named_workflows, with_versions};
 use training::optimize::StopReason;
 use training::request::read_evaluation;
 use uuid::Uuid;
@@ -17,6 +19,14 @@ use super::{TrainingKey, Trainings};
 use crate::kinds::workflow::RunStartError;
 use crate::plans::{LoadedVersion, PlanError};
 use crate::text::stored_json;
+
+/// A gate whose versions stay as they are.
+pub struct FixedGate {
+    /// The gate as its author reads it.
+    pub gate: RolloutGate,
+    /// JSON: the object `evaluation`, with ids in the place of names.
+    pub evaluation: String,
+}
 
 /// The trigger of evaluations that a gate starts.
 pub(super) const GATE: &str = "gate";
@@ -119,7 +129,8 @@ impl Trainings {
         Ok(Ok(prepared))
     }
 
-    /// Every problem of a gate: as an evaluation of this version, which is not started; without one, as far as that is possible.
+    /// The gate with the versions of now, or its every problem: as an evaluation of this version, which is not started; without one, as far as
+    /// that is possible.
     ///
     /// # Errors
     /// [`Refused`] with pointers into `/gate`.
@@ -127,8 +138,8 @@ impl Trainings {
         &self,
         (workspace, workflow): (Uuid, Uuid),
         version: Option<Arc<LoadedVersion>>,
-        gate: &RolloutGate,
-    ) -> Result<(), Refused> {
+        gate: RolloutGate,
+    ) -> Result<FixedGate, Refused> {
         let request = Value::Object(gate.evaluation(&gate.dataset, gate.dataset_version));
         match version {
             Some(version) => {
@@ -136,18 +147,67 @@ impl Trainings {
                 let kind = TrainingKind::Evaluation;
                 let (inputs, config) = (Map::new(), Map::new());
                 let wanted = Wanted { workspace, version, has_graph: false, kind, request, inputs, config };
-                self.prepare(wanted).await.map(drop).map_err(|refused| in_gate(refused, number))
+                self.prepare(wanted).await.map_err(|refused| in_gate(refused, number))?;
             }
             None => {
                 let mut problems = Vec::new();
                 read_evaluation(&request, "/evaluation", &mut problems);
-                if self.ports.store.dataset(workflow, &gate.dataset).await?.is_none() {
-                    let message = format!("this workflow has no dataset '{}'", gate.dataset);
-                    problems.push(FieldError::new("/evaluation/dataset/id", "dataset_not_found", message));
+                if !problems.is_empty() {
+                    return Err(in_gate(Refused::Invalid(problems), 0));
                 }
-                if problems.is_empty() { Ok(()) } else { Err(in_gate(Refused::Invalid(problems), 0)) }
             }
         }
+        self.fixed((workspace, workflow), gate).await.map_err(|refused| in_gate(refused, 0))
+    }
+
+    /// The gate with the versions of now.
+    async fn fixed(
+        &self,
+        (workspace, workflow): (Uuid, Uuid),
+        mut gate: RolloutGate,
+    ) -> Result<FixedGate, Refused> {
+        let invalid = |pointer: &str, code: &'static str, message: String| {
+            Refused::Invalid(vec![FieldError::new(pointer, code, message)])
+        };
+        let Some(dataset) = self.ports.store.dataset(workflow, &gate.dataset).await? else {
+            let message = format!("this workflow has no dataset '{}'", gate.dataset);
+            return Err(invalid("/evaluation/dataset/id", "dataset_not_found", message));
+        };
+        let version = *gate.dataset_version.get_or_insert(dataset.version);
+        if self.ports.store.dataset_size(dataset.id, version).await?.is_none() {
+            let message = format!("the dataset has no version {version}; its newest is {}", dataset.version);
+            return Err(invalid("/evaluation/dataset/version", "dataset_not_found", message));
+        }
+        let mut judges = BTreeMap::new();
+        for named in named_workflows(&gate.evaluators) {
+            let Some(judge) = self.judge(workspace, &named).await? else {
+                let message = format!("this workspace has no workflow '{}' with a version", named.0);
+                return Err(invalid("/evaluation/evaluators", "evaluator_not_found", message));
+            };
+            judges.insert(named, judge);
+        }
+        let judge = |workflow: &str, version| judges.get(&(workflow.to_owned(), version)).copied();
+        let by_id =
+            |workflow: &str, version| judge(workflow, version).map(|(id, version)| (id.to_string(), version));
+        let by_name = |workflow: &str, version| {
+            judge(workflow, version).map(|(_, version)| (workflow.to_owned(), version))
+        };
+        let with_ids = RolloutGate { evaluators: with_versions(&gate.evaluators, by_id), ..gate.clone() };
+        let evaluation = with_ids.evaluation(&dataset.id.to_string(), Some(version));
+        gate.evaluators = with_versions(&gate.evaluators, by_name);
+        Ok(FixedGate { gate, evaluation: Value::Object(evaluation).to_string() })
+    }
+
+    /// A workflow that judges, and its version: the one that is named, or else the live one.
+    async fn judge(
+        &self,
+        workspace: Uuid,
+        (workflow, version): &(String, Option<u32>),
+    ) -> Result<Option<(Uuid, u32)>, StoreError> {
+        let found = self.ports.store.workflow(&WorkflowRef::parse(workflow), workspace).await?;
+        let Some(found) = found.filter(|found| found.workspace_id == workspace) else { return Ok(None) };
+        let live = found.live_version.and_then(|live| u32::try_from(live).ok());
+        Ok(version.or(live).map(|version| (found.id, version)))
     }
 
     /// Versions were saved, or a gate has changed: evaluations may have to be started.

@@ -42,6 +42,7 @@ use crate::run::cancel::Cancel;
 use crate::run::kind::{Accepted, Kinds};
 use crate::run::start::{Claimed, RunIds, Starts};
 pub use datasets::{DatasetContent, ReadDataset, fingerprint_of};
+pub use gate::FixedGate;
 pub(crate) use halt::Pauses;
 pub(crate) use kind::TrainingRuns;
 pub use limits::request_problems;

@@ -331,3 +331,62 @@ async fn a_gate_survives_kills_and_its_version_becomes_live_once() {
     assert_eq!(database.scalar(moves).await, "1");
     service.kill();
 }
+
+/// A workflow that gives every output this score.
+async fn judge(desk: &Desk<'_>, path: &str, score: &str) {
+    let node = json!({"name": "score", "type": "transform", "expression": score});
+    let graph = graphs::chain(&[node], Some(json!({"score": "{{ results.score }}"})));
+    let saved = desk.t.post(&format!("{path}/versions"), &json!({"graph": graph}).to_string()).await;
+    assert_eq!(saved.status, 201, "{}", saved.text());
+}
+
+#[tokio::test]
+async fn a_gate_keeps_the_versions_of_its_dataset_and_of_workflows_that_judge() {
+    let t = TestService::start().await;
+    let desk = Desk::new(&t, Some(answering("half"))).await;
+    let made =
+        t.post("/api/workflows", &json!({"name": "Strict", "handle": "strict"}).to_string()).await.value();
+    let strict = format!("/api/workflows/{}", made["id"].as_str().unwrap());
+    judge(&desk, &strict, "0.0").await;
+    let evaluators = json!([{"id": "strict", "entrypoint": "workflow:strict"}]);
+    desk.set(gate(json!({"evaluators": evaluators, "max_drop": 1.0}))).await;
+    let shown = t.get(&format!("{}/rollout", desk.path)).await.value()["gate"].clone();
+    assert_eq!(
+        (&shown["dataset"], &shown["dataset_version"], &shown["evaluators"][0]["entrypoint"]),
+        (&json!("orders"), &json!(1), &json!("workflow:strict@1"))
+    );
+    // Whoever may save could pass with a kinder judge and easier cases.
+    judge(&desk, &strict, "1.0").await;
+    let easy = json!({"cases": [{"inputs": {"good": "x", "half": "x", "bad": "x"}, "expected_output": "x"}]});
+    let added = desk.post("/datasets/orders/versions", easy).await;
+    assert!(added.is_success(), "{}", added.text());
+    let version = desk.save(answering("good")).await;
+    let failed = desk.decided(version).await;
+    assert_eq!((&failed["status"], &failed["score"]), (&json!("failed"), &json!(0.0)), "{failed}");
+    let run = failed["run_id"].as_str().unwrap();
+    let used = t.get(&format!("{}/trainer/runs/{run}", desk.path)).await.value()["dataset"].clone();
+    assert_eq!((&used["version"], &used["n_cases"]), (&json!(1), &json!(8)), "{used}");
+    // What is shown can be set again, and keeps the versions; without them, those of now count.
+    let again = json!({"gate": shown});
+    desk.set(again).await;
+    let version = desk.save(answering("bad")).await;
+    assert_eq!(desk.decided(version).await["status"], "failed");
+    desk.set(gate(json!({"evaluators": evaluators, "max_drop": 1.0}))).await;
+    let version = desk.save(answering("message")).await;
+    let passed = desk.decided(version).await;
+    assert_eq!((&passed["status"], &passed["score"]), (&json!("passed"), &json!(1.0)), "{passed}");
+}
+
+#[tokio::test]
+async fn another_dataset_of_the_same_name_does_not_replace_that_of_a_gate() {
+    let t = TestService::start().await;
+    let desk = Desk::new(&t, Some(answering("half"))).await;
+    desk.set(gate(json!({}))).await;
+    let gone = t.send("DELETE", &format!("{}/datasets/orders", desk.path), &[], "").await;
+    assert_eq!(gone.status, 204, "{}", gone.text());
+    let made = desk.post("/datasets", json!({"name": "orders", "cases": cases()})).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let saved = desk.post("/versions", json!({"graph": answering("good")})).await.value();
+    assert_eq!(saved["gate"]["status"], "failed", "{saved}");
+    assert!(saved["gate"]["error"].as_str().unwrap().contains("'orders'"), "{saved}");
+}

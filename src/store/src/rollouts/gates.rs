@@ -12,6 +12,7 @@ use uuid::Uuid;
 use wire::{GateStatus, RolloutGate, VersionGate};
 
 use super::records::StoredRollout;
+use crate::error::corrupt;
 use crate::training::find_dataset;
 use crate::{Changes, Store, StoreError};
 
@@ -104,9 +105,8 @@ impl NewEvaluation<'_> {
     }
 }
 
-/// The object `evaluation` for a version of a dataset, and the SHA-256 of what decides its score.
-fn evaluation(gate: &RolloutGate, dataset: Uuid, number: i32) -> (String, Vec<u8>) {
-    let request = gate.evaluation(&dataset.to_string(), Some(number));
+/// The object `evaluation` as text, and the SHA-256 of what decides its score.
+fn evaluation(request: Map<String, Value>) -> (String, Vec<u8>) {
     let text = |request: Map<String, Value>| Value::Object(request).to_string();
     let mut decisive = request.clone();
     decisive.remove("budget");
@@ -124,11 +124,11 @@ impl Changes {
     ) -> Result<(), StoreError> {
         let now = self.store.now();
         let run_id = self.store.ids().uuid()?;
-        let found = dataset_version(&mut self.connection, rollout.workflow_id, gate).await?;
+        let found = gate_request(&mut self.connection, rollout, gate).await?;
         let (workflow_id, workspace_id) = (rollout.workflow_id, rollout.workspace_id);
         let started = match found {
-            Ok((dataset, number)) => {
-                let (request, key) = evaluation(gate, dataset, number);
+            Ok(request) => {
+                let (request, key) = evaluation(request);
                 let new = NewEvaluation {
                     run_id,
                     workflow_id,
@@ -209,13 +209,30 @@ impl Store {
     }
 }
 
-/// The version of the dataset that a gate names; a text if it is not found.
+/// The object `evaluation` of a gate, with the versions of the time when the gate was set; a text if its dataset is not found.
+async fn gate_request(
+    connection: &mut AsyncPgConnection,
+    rollout: &StoredRollout,
+    gate: &RolloutGate,
+) -> Result<Result<Map<String, Value>, String>, StoreError> {
+    let fixed = rollout.gate_evaluation.as_deref().map(serde_json::from_str::<Map<String, Value>>);
+    let fixed = fixed.transpose().map_err(|error| corrupt("the evaluation of a gate", error))?;
+    let id = fixed.as_ref().and_then(|fixed| fixed.get("dataset")?.get("id")?.as_str().map(str::to_owned));
+    let wanted = id.as_ref().unwrap_or(&gate.dataset);
+    let found = dataset_version(connection, rollout.workflow_id, wanted, gate).await?;
+    Ok(found.map(|(dataset, number)| {
+        fixed.unwrap_or_else(|| gate.evaluation(&dataset.to_string(), Some(number)))
+    }))
+}
+
+/// The version of the dataset `wanted` that a gate names; a text if it is not found.
 async fn dataset_version(
     connection: &mut AsyncPgConnection,
     workflow: Uuid,
+    wanted: &str,
     gate: &RolloutGate,
 ) -> Result<Result<(Uuid, i32), String>, StoreError> {
-    let Some(dataset) = find_dataset(connection, workflow, &gate.dataset).await? else {
+    let Some(dataset) = find_dataset(connection, workflow, wanted).await? else {
         let named = gate.dataset.replace('\0', "");
         return Ok(Err(format!("the dataset '{named}' of the gate was not found")));
     };

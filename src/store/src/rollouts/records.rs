@@ -19,6 +19,8 @@ pub struct StoredRollout {
     pub workspace_id: Uuid,
     /// The evaluation that a new version must pass.
     pub gate: Option<RolloutGate>,
+    /// JSON: the object `evaluation` of the gate, with fixed versions; `None` if there is no gate, or an earlier release has set it.
+    pub gate_evaluation: Option<String>,
     /// The canary.
     pub canary: Option<StoredCanary>,
     /// How the last canary ended.
@@ -60,6 +62,8 @@ pub(super) struct Row {
     workspace_id: Uuid,
     #[diesel(sql_type = Nullable<Text>)]
     gate: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    gate_evaluation: Option<String>,
     #[diesel(sql_type = Nullable<Integer>)]
     canary_version: Option<i32>,
     #[diesel(sql_type = Nullable<Integer>)]
@@ -87,6 +91,7 @@ impl TryFrom<Row> for StoredRollout {
             workflow_id: row.workflow_id,
             workspace_id: row.workspace_id,
             gate: gate.map_err(|error| corrupt("gate", error))?,
+            gate_evaluation: row.gate_evaluation,
             canary,
             last_canary: last_canary.map_err(|error| corrupt("last canary", error))?,
         })
@@ -94,7 +99,7 @@ impl TryFrom<Row> for StoredRollout {
 }
 
 const SELECT: &str =
-    "SELECT workflow_id, workspace_id, gate, canary_version, canary_percent, promote_after_turns, canary_since, last_canary
+    "SELECT workflow_id, workspace_id, gate, gate_evaluation, canary_version, canary_percent, promote_after_turns, canary_since, last_canary
      FROM rollouts";
 
 /// What is configured for a workflow.
@@ -170,8 +175,9 @@ impl Changes {
         let now = self.store.now();
         diesel::sql_query(
             "INSERT INTO rollouts (workflow_id, workspace_id, gate, canary_version, canary_percent, promote_after_turns,
-                 canary_since, last_canary, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-             ON CONFLICT (workflow_id) DO UPDATE SET gate = excluded.gate, canary_version = excluded.canary_version,
+                 canary_since, last_canary, updated_at, gate_evaluation) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+             ON CONFLICT (workflow_id) DO UPDATE SET gate = excluded.gate, gate_evaluation = excluded.gate_evaluation,
+                 canary_version = excluded.canary_version,
                  canary_percent = excluded.canary_percent, promote_after_turns = excluded.promote_after_turns,
                  canary_since = excluded.canary_since, last_canary = excluded.last_canary, updated_at = excluded.updated_at",
         )
@@ -184,6 +190,7 @@ impl Changes {
         .bind::<Nullable<Timestamptz>, _>(canary.map(|canary| canary.since))
         .bind::<Nullable<Text>, _>(last.map_err(|error| corrupt("last canary", error))?)
         .bind::<Timestamptz, _>(now)
+        .bind::<Nullable<Text>, _>(rollout.gate_evaluation.as_deref())
         .execute(&mut *self.connection)
         .await?;
         self.touch(rollout.workflow_id);

@@ -64,6 +64,7 @@ async fn put(
         workflow_id: workflow.id,
         workspace_id: workflow.workspace_id,
         gate,
+        gate_evaluation: None,
         canary,
         last_canary: None,
     };

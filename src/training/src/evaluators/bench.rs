@@ -30,8 +30,8 @@ pub trait Bench: Send + Sync {
 pub enum Executed<'a> {
     /// An evaluator's own graph, whose calls count under this role.
     Own(&'a Plan, Role),
-    /// The workflow with this handle or id.
-    Workflow(&'a str),
+    /// The workflow with this handle or id, at this version; `None`: the live one.
+    Workflow(&'a str, Option<u64>),
     /// A function of the graph that is evaluated.
     Function(&'a FunctionName),
     /// Another service.

@@ -14,6 +14,7 @@ use super::judge::{Asking, Judge, Judging};
 use super::measures::{Limit, Measured, Numeric, ToolCalls};
 use super::overlap::{self, Overlap, SetF1};
 use super::text::{Contains, Exact, Length, Pattern, StartsWith, Wanted};
+use super::versions;
 
 /// A built-in evaluator.
 pub struct BuiltinType {
@@ -226,7 +227,7 @@ pub const BUILTINS: &[BuiltinType] = &[
 
 /// Prefixes of a built-in evaluator, of the handle of a workflow and of the name of a credential.
 const PREFIX: &str = "builtin:";
-const WORKFLOW: &str = "workflow:";
+pub(super) const WORKFLOW: &str = "workflow:";
 const HTTP: &str = "http:";
 
 /// Reads an evaluator by its entrypoint. `at`: pointers to its entrypoint and its config.
@@ -240,8 +241,15 @@ pub(super) fn read(
     let none = Value::Object(Map::new());
     let config = config.unwrap_or(&none);
     let named = |prefix: &str| entrypoint.strip_prefix(prefix).filter(|name| !name.is_empty());
-    if let Some(workflow) = named(WORKFLOW) {
-        let reference = Reference { pointer: at.0, workflow: workflow.to_owned(), version: None };
+    if let Some((workflow, version)) = versions::named(entrypoint) {
+        let number = version.and_then(versions::number);
+        if version.is_some() && number.is_none() {
+            let message = "the version after '@' must be a number from 1";
+            problems.push(FieldError::new(at.0, "range", message).suggest(format!("{WORKFLOW}{workflow}@1")));
+            return None;
+        }
+        let (workflow, version) = (workflow.to_owned(), number.map(u64::from));
+        let reference = Reference { pointer: at.0, workflow, version };
         return Some(Judging::Asking(Box::new(WorkflowJudge { reference, config: config.clone() })));
     }
     if let Some(credential) = named(HTTP) {

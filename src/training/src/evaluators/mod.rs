@@ -13,6 +13,7 @@ mod request;
 mod subject;
 mod text;
 mod verdict;
+mod versions;
 
 pub use asking::{FunctionName, PostTarget, check_functions, check_workflows};
 pub use bench::{Bench, BenchError, Executed, NoBench};
@@ -20,3 +21,4 @@ pub use builtin::{BUILTINS, BuiltinType};
 pub use request::{Evaluator, EvaluatorRole, read_evaluators};
 pub use subject::{Measured, Subject};
 pub use verdict::{Verdict, normalized};
+pub use versions::{named_workflows, with_versions};

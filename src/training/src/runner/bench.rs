@@ -66,15 +66,16 @@ impl Bench for CaseBench<'_> {
             Executed::Function(name) => return self.call(name, inputs).await,
             Executed::Post(target) => return self.post(target, inputs).await,
             Executed::Own(_, role) => (None, role),
-            Executed::Workflow(workflow) => {
-                let found = self.ports.workflows.find(workflow, None).await;
+            Executed::Workflow(workflow, version) => {
+                let version = version.and_then(|version| u32::try_from(version).ok());
+                let found = self.ports.workflows.find(workflow, version).await;
                 (Some(found.map_err(|error| error.message)?), Role::Judge)
             }
         };
         let empty = Map::new();
         let (plan, config) = match (&graph, &resolved) {
             (Executed::Own(plan, _), _) => (*plan, &empty),
-            (Executed::Workflow(_), Some(found)) => (&*found.plan, &*found.config),
+            (Executed::Workflow(..), Some(found)) => (&*found.plan, &*found.config),
             _ => return Err("the workflow was not found".to_owned().into()),
         };
         let sample = self.sample.saturating_mul(SAMPLES).saturating_add(sample);

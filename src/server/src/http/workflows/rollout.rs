@@ -2,6 +2,7 @@
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use actors::FixedGate;
 use control::{rollouts, workflows};
 use store::{StoredCanary, StoredRollout, StoredWorkflow, VersionOfCanary};
 use wire::{CanaryCounts, ErrorCode, FieldError, Rollout, RolloutGate, RunningCanary};
@@ -33,7 +34,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
     caller.allowed(workflows::check_publishes(caller.requester(), workflow.workspace_id)).await?;
-    let wanted = change.wanted(rollout_request::read)?;
+    let mut wanted = change.wanted(rollout_request::read)?;
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
@@ -44,8 +45,11 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
         let problem = FieldError::new("/canary/version", "version_not_found", message);
         return Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]));
     }
-    if let Some(gate) = &wanted.gate {
-        check(caller, &workflow, gate).await?;
+    let mut evaluation = None;
+    if let Some(gate) = wanted.gate.take() {
+        let fixed = check(caller, &workflow, gate).await?;
+        wanted.gate = Some(fixed.gate);
+        evaluation = Some(fixed.evaluation);
     }
     // A canary that stays keeps its counts.
     let known = caller.store().rollout(workflow.id).await?.and_then(|known| known.canary);
@@ -53,7 +57,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
     let counts = counts(caller, &workflow, stays).await?.unwrap_or_default();
     change
         .make(async |changes| {
-            let stored = rollouts::set(changes, caller.requester(), &workflow, wanted).await?;
+            let stored = rollouts::set(changes, caller.requester(), &workflow, wanted, evaluation).await?;
             let live = changes.live_version(workflow.id).await?;
             let counts = stored.canary.map(|_| counts);
             Reply::ok(&record(Some(stored), live, counts))
@@ -76,12 +80,12 @@ pub(super) async fn promote(change: Change<WorkflowsWrite>, name: Path<String>) 
         .await
 }
 
-/// Every problem of a gate, by an evaluation of the live version, or else of the latest one, that is not started.
+/// The gate with fixed versions, or its every problem, by an evaluation of the live version, or else of the latest one, that is not started.
 async fn check(
     caller: &Caller<WorkflowsWrite>,
     workflow: &StoredWorkflow,
-    gate: &RolloutGate,
-) -> ApiResult<()> {
+    gate: RolloutGate,
+) -> ApiResult<FixedGate> {
     let app = caller.app();
     let version = match workflow.live_version.or(workflow.latest_version) {
         Some(number) => app.runs().version(workflow.workspace_id, workflow.id, Some(number)).await?,

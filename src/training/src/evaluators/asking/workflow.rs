@@ -1,4 +1,4 @@
-//! `workflow:<handle>`: another workflow judges. Its inputs are everything that evaluators know of a case, its output is the verdict.
+//! `workflow:<handle>` and `workflow:<handle>@<version>`: another workflow judges. Its inputs are everything that evaluators know of a case, its output is the verdict.
 
 use async_trait::async_trait;
 use engine::Reference;
@@ -46,7 +46,8 @@ impl Asking for WorkflowJudge {
         ask: Ask<'_>,
     ) -> Result<Verdict, BenchError> {
         let inputs = subject.context(&self.config);
-        let said = ask.execute(Executed::Workflow(&self.reference.workflow), inputs, 0).await?;
+        let Reference { workflow, version, .. } = &self.reference;
+        let said = ask.execute(Executed::Workflow(workflow, *version), inputs, 0).await?;
         Ok(normalized(&said, threshold.unwrap_or(0.5))?)
     }
 

@@ -1,0 +1,1 @@
+ALTER TABLE rollouts DROP COLUMN gate_evaluation;
