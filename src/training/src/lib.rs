@@ -38,7 +38,7 @@ pub use calibration::{RECORDED, calibration_places, calibrations};
 pub use canary::{CanaryRecord, CanaryVerdict, Share, fisher, judge_canary, uses_canary};
 pub use case::{Case, LARGEST as LARGEST_CASE, is_erased, read_stored_case};
 pub use compare::{Comparison, Race, WeightedScore, interval, kfold, race};
-pub use dataset::{read_cases, read_csv, read_lines};
+pub use dataset::{read_cases, read_csv, read_lines, weaknesses};
 pub use estimate::{CallRange, calls_of_graph};
 pub use evaluation::{Evaluated, evaluate};
 pub use forecast::{AskedModels, Estimate};

@@ -5,6 +5,7 @@ use store::NewCase;
 use training::request::{Optimizer, Workload};
 use training::{
     AskedModels, Case, Splits, Start, TestEstimate, TrainablePrompt, Warning, optimizer_problem, split,
+    weaknesses,
 };
 use uuid::Uuid;
 use wire::{FieldError, SplitRecord, TrainingKind, TrainingNotice};
@@ -85,7 +86,10 @@ fn decide(
     let mut warnings = Vec::new();
     start.check_effects(problems, &mut warnings);
     let trainable = match &read.optimizer {
-        Some(_) => start.trainable(problems, &mut warnings),
+        Some(_) => {
+            warnings.extend(weaknesses(start.cases));
+            start.trainable(problems, &mut warnings)
+        }
         None => Vec::new(),
     };
     let defaults = start.default_models(&trainable);
@@ -123,6 +127,7 @@ fn decide(
         optimizer_model,
         judge_model,
         warnings: warnings.into_iter().map(notice).collect(),
+        dataset_label: label(&wanted.request),
         resumed_from: wanted.request.pointer("/optimizer/resume").cloned().filter(|it| !it.is_null()),
         is_gate: false,
         origin: None,
@@ -143,6 +148,13 @@ fn check_optimizer(
         let pointer = format!("{at}/optimizer/models/optimizer");
         problems.push(FieldError::new(pointer, "model", problem));
     }
+}
+
+/// The label of cases that the request has brought.
+fn label(request: &Value) -> Option<String> {
+    let dataset = request.get("dataset")?;
+    dataset.get("cases").filter(|cases| !cases.is_null())?;
+    dataset.get("id")?.as_str().map(str::to_owned)
 }
 
 fn notice(warning: Warning) -> TrainingNotice {

@@ -29,6 +29,9 @@ pub(super) struct Decided {
     /// What judges, as fields of a node.
     pub(super) judge_model: Map<String, Value>,
     pub(super) warnings: Vec<TrainingNotice>,
+    /// The label of cases that the request has brought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) dataset_label: Option<String>,
     /// `resume` of the request.
     #[serde(default)]
     pub(super) resumed_from: Option<Value>,

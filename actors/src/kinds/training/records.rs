@@ -70,13 +70,16 @@ pub(super) fn record(
         version,
         version_id: run.version_id.to_string(),
         status: status(run, training),
-        optimizer: decided.map(|decided| decided.optimizer).unwrap_or_default(),
         dataset: DatasetUsed {
-            id: is_stored.then(|| training.dataset_id.to_string()),
+            id: match is_stored {
+                true => Some(training.dataset_id.to_string()),
+                false => decided.as_ref().and_then(|decided| decided.dataset_label.clone()),
+            },
             version: is_stored.then_some(training.dataset_version),
             n_cases: u64::try_from(training.n_cases).unwrap_or_default(),
             fingerprint: hex::encode(&training.fingerprint),
         },
+        optimizer: decided.map(|decided| decided.optimizer).unwrap_or_default(),
         best_score: score.or(state.progress.best_score),
         progress: state.progress,
         best_checkpoint: best.map(|best| best.id.to_string()),

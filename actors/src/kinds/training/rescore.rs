@@ -161,6 +161,7 @@ impl Trainings {
                 optimizer_model: Map::new(),
                 judge_model: Map::new(),
                 warnings: Vec::new(),
+                dataset_label: decided.dataset_label,
                 resumed_from: None,
                 is_gate: false,
                 origin: Some(results),

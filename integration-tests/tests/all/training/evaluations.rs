@@ -152,3 +152,21 @@ async fn an_evaluation_with_a_graph_of_its_own_executes_a_draft() {
     let stored = get(&client, &format!("/api/workflows/{}", workflow.id)).await.value();
     assert_eq!((&stored["latest_version"], &stored["live_version"]), (&json!(1), &json!(1)));
 }
+
+#[tokio::test]
+async fn the_id_of_inline_cases_is_a_label_in_the_record() {
+    let t = TestService::start().await;
+    let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
+    for (id, more) in [(json!("monday"), json!({"id": "monday"})), (Value::Null, json!({}))] {
+        let mut body = evaluation(3, json!({}));
+        let dataset = body["evaluation"]["dataset"].as_object_mut().unwrap();
+        dataset.extend(more.as_object().cloned().unwrap());
+        let run = Run::start(&client, &workflow.id, &body).await;
+        let used = run.becomes("succeeded").await["dataset"].clone();
+        assert_eq!(
+            (&used["id"], &used["version"], &used["n_cases"]),
+            (&id, &Value::Null, &json!(3)),
+            "{used}"
+        );
+    }
+}

@@ -183,7 +183,7 @@ async fn an_unusable_rewrite_is_a_warning_and_its_calls_count() {
     let run = Run::start(&t.anonymous(), &workflow.id, &body).await;
     let events = run.events().await;
     let codes = payloads(&events, "training_warning").into_iter().map(|it| it["code"].as_str().unwrap());
-    assert_eq!(codes.collect::<Vec<_>>(), ["unparsable_rewrite"]);
+    assert_eq!(codes.collect::<Vec<_>>(), ["few_cases", "unparsable_rewrite"]);
     assert_eq!(payloads(&events, "training_candidate").len(), 0);
     // Four critiques, and two attempts.
     assert_eq!(run.record().await["usage"]["by_role"]["optimizer"], 6);

@@ -148,3 +148,29 @@ async fn results_are_judged_again_without_a_call_of_a_model() {
         (t.send("POST", &path, &keyed, &body).await, t.send("POST", &path, &keyed, &body).await);
     assert_eq!((first.status, &first.value()["id"]), (202, &second.value()["id"]));
 }
+
+/// Empty rows, repeated rows, and a column that only looks like `expected_output`.
+#[tokio::test]
+async fn weak_datasets_are_named_before_the_start_and_in_the_report() {
+    let t = TestService::start().await;
+    let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await.id);
+    let csv = "message,Expected_Output\nWhere is my parcel?,shipping\nWhere is my parcel?,shipping\n,\n";
+    let path = format!("/api/workflows/{workflow}/datasets?name=weak");
+    let made = client.send("POST", &path, &[("content-type", "text/csv")], csv).await.unwrap();
+    assert_eq!(made.status, 201, "{}", made.text());
+    let body = json!({"training": {"dataset": {"id": "weak"}, "evaluators": label(), "optimizer": {"name": "none"}}});
+    let plan = post(&client, &format!("{}?dry_run=true", super::runs_of(&workflow)), &body).await.value();
+    let codes = |warnings: &Value| -> Vec<Value> {
+        warnings.as_array().unwrap().iter().map(|warning| warning["code"].clone()).collect()
+    };
+    let expected = ["few_cases", "empty_cases", "duplicate_cases", "input_looks_like_column"];
+    assert_eq!(codes(&plan["warnings"]), expected, "{plan}");
+    let run = Run::start(&client, &workflow, &body).await;
+    let events = run.events().await;
+    let place = |kind: &str| events.iter().position(|event| event["type"] == kind).unwrap();
+    assert!(place("training_warning") < place("training_progress"), "{events:?}");
+    let report = get(&client, &format!("{}/report", run.path)).await.value();
+    assert_eq!(codes(&report["warnings"])[..4], expected, "{report}");
+    let text = get(&client, &format!("{}/report?format=text", run.path)).await.text();
+    assert!(text.contains("'Expected_Output'"), "{text}");
+}

@@ -2,6 +2,7 @@
 
 mod csv;
 mod lines;
+mod weakness;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use crate::case::{Case, read_case};
 
 pub use self::csv::read_csv;
 pub use self::lines::read_lines;
+pub use self::weakness::weaknesses;
 
 /// Most cases.
 const MAX_CASES: usize = 100_000;

@@ -77,12 +77,11 @@ impl DatasetSource {
             }
             return id.map(|id| Self::Stored { id, version });
         };
-        for other in ["id", "version"] {
-            if fields.value(other).is_some() {
-                let message = "cannot be combined with 'cases': it names a stored dataset";
-                let problem = FieldError::new(fields.at(other), "conflict", message);
-                problems.push(problem.suggest(format!("remove '{other}'")));
-            }
+        // The id is only a label of these cases.
+        if fields.value("version").is_some() {
+            let message = "cannot be combined with 'cases': it is the version of a stored dataset";
+            let problem = FieldError::new(fields.at("version"), "conflict", message);
+            problems.push(problem.suggest("remove 'version'"));
         }
         Some(Self::Inline(read_cases(cases, &fields.at("cases"), max_cases, problems)))
     }

@@ -145,7 +145,7 @@ impl TrainingState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatasetUsed {
-    /// The stored dataset; null if the request has brought the cases.
+    /// The stored dataset, or the label of cases that the request has brought; null without one.
     pub id: Option<String>,
     /// Its version; null if the request has brought the cases.
     pub version: Option<i32>,

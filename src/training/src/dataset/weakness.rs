@@ -1,0 +1,229 @@
+//! Warnings about datasets that teach little, or something else than their author means. Pure.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Value, json};
+
+use crate::case::Case;
+use crate::warning::Warning;
+
+/// Fewer cases than these never decide alone between two prompts.
+const ENOUGH: usize = 8;
+/// Cases that a message names.
+const NAMED: usize = 3;
+/// Names of inputs that probably hold the expected output, without case and punctuation.
+const EXPECTED: [&str; 5] = ["expectedoutput", "expected", "expectedanswer", "expectedresult", "groundtruth"];
+
+/// Everything that is weak about the cases of a training.
+#[must_use]
+pub fn weaknesses(cases: &[Case]) -> Vec<Warning> {
+    let mut found = Vec::new();
+    if cases.len() < ENOUGH {
+        let message = format!(
+            "the dataset has {}: with fewer than {ENOUGH}, chance decides which prompt is better; 20 or more are useful",
+            counted(cases.len())
+        );
+        found.push(Warning::new("few_cases", message));
+    }
+    found.extend(empty(cases));
+    found.extend(duplicates(cases));
+    found.extend(misread(cases));
+    found
+}
+
+fn empty(cases: &[Case]) -> Option<Warning> {
+    let empty: Vec<&Case> = cases.iter().filter(|case| is_empty(case)).collect();
+    let message = || format!("{} without any input: {}", have(empty.len()), named(&empty));
+    (!empty.is_empty()).then(|| Warning::new("empty_cases", message()))
+}
+
+fn is_empty(case: &Case) -> bool {
+    let is_blank = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(entries) => entries.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    };
+    case.inputs.values().all(is_blank) && case.metadata.get("messages").is_none_or(is_blank)
+}
+
+/// Cases that repeat an earlier one count twice, also in the split that decides. Empty ones are told apart.
+fn duplicates(cases: &[Case]) -> Option<Warning> {
+    let mut first: HashMap<[u8; 32], &Case> = HashMap::new();
+    let (mut repeated, mut contradicting) = (Vec::new(), 0);
+    for case in cases.iter().filter(|case| !is_empty(case)) {
+        let Some(key) = question(case) else { continue };
+        match first.get(&key) {
+            Some(earlier) => {
+                repeated.push(case);
+                contradicting += usize::from(earlier.expected_output != case.expected_output);
+            }
+            None => _ = first.insert(key, case),
+        }
+    }
+    if repeated.is_empty() {
+        return None;
+    }
+    let mut message =
+        format!("{} the inputs of an earlier one: {}", repeat(repeated.len()), named(&repeated));
+    if contradicting > 0 {
+        message.push_str(&format!("; {contradicting} of these with another expected output"));
+    }
+    Some(Warning::new("duplicate_cases", message))
+}
+
+/// The digest of everything that a run of the case reads.
+fn question(case: &Case) -> Option<[u8; 32]> {
+    let part = |name: &str| case.metadata.get(name).cloned().unwrap_or_default();
+    engine::digest(&json!([case.inputs, part("messages"), part("answers"), part("mocks")])).ok()
+}
+
+/// Inputs whose names are those of other columns, written differently.
+fn misread(cases: &[Case]) -> Vec<Warning> {
+    let mut columns: BTreeMap<(&str, &'static str), usize> = BTreeMap::new();
+    for case in cases {
+        for (name, column) in case.inputs.keys().filter_map(|name| Some((name.as_str(), meant(name)?))) {
+            *columns.entry((name, column)).or_default() += 1;
+        }
+    }
+    let has = |column: &str| match column {
+        "split" => cases.iter().any(|case| case.split().is_some()),
+        _ => cases.iter().any(|case| !case.expected_output.is_null()),
+    };
+    columns.retain(|(_, column), _| *column == "metadata" || !has(column));
+    let told = |((name, column), count): ((&str, &str), usize)| {
+        let name: String = name.chars().take(80).collect();
+        let meaning = match column {
+            "expected_output" => "the workflow receives the answer, and no evaluator does",
+            "split" => "the cases are split as if it were not there",
+            _ => "evaluators and splits do not see it",
+        };
+        let message =
+            format!("'{name}' is an input of {}: {meaning}; did you mean `{column}`?", counted(count));
+        Warning::new("input_looks_like_column", message)
+    };
+    columns.into_iter().map(told).collect()
+}
+
+/// The member of a case that the name of an input probably means; `None` if it is an ordinary name.
+fn meant(name: &str) -> Option<&'static str> {
+    let plain: String =
+        name.chars().filter(|letter| letter.is_alphanumeric()).collect::<String>().to_lowercase();
+    match plain.as_str() {
+        plain if EXPECTED.contains(&plain) => Some("expected_output"),
+        "split" => Some("split"),
+        _ => name.to_lowercase().starts_with("metadata.").then_some("metadata"),
+    }
+}
+
+fn counted(count: usize) -> String {
+    if count == 1 { "1 case".to_owned() } else { format!("{count} cases") }
+}
+
+fn have(count: usize) -> String {
+    format!("{} {}", counted(count), if count == 1 { "is" } else { "are" })
+}
+
+fn repeat(count: usize) -> String {
+    format!("{} {}", counted(count), if count == 1 { "repeats" } else { "repeat" })
+}
+
+/// The ids of the first of these cases.
+fn named(cases: &[&Case]) -> String {
+    let ids = cases.iter().take(NAMED).map(|case| case.id.chars().take(80).collect::<String>());
+    let ids = ids.collect::<Vec<_>>().join(", ");
+    if cases.len() > NAMED { format!("{ids}, …") } else { ids }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::{read_cases, read_csv};
+
+    fn found(cases: &[Case]) -> Vec<String> {
+        weaknesses(cases)
+            .into_iter()
+            .map(|warning| format!("{}: {}", warning.code, warning.message))
+            .collect()
+    }
+
+    /// Cases with different inputs, more than enough.
+    fn good() -> Vec<Value> {
+        (0..20).map(|n| json!({"inputs": {"n": n}, "expected_output": n})).collect()
+    }
+
+    fn read(list: Vec<Value>) -> Vec<Case> {
+        let mut problems = Vec::new();
+        let cases = read_cases(&Value::Array(list), "", None, &mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        cases
+    }
+
+    #[test]
+    fn a_good_dataset_has_no_weakness() {
+        assert_eq!(found(&read(good())), [""; 0]);
+        let mut same_inputs = good();
+        same_inputs
+            .push(json!({"inputs": {"n": 1}, "metadata": {"messages": [{"role": "user", "content": "x"}]}}));
+        assert_eq!(found(&read(same_inputs)), [""; 0], "other messages make another case");
+    }
+
+    #[test]
+    fn few_cases_are_a_weakness() {
+        let told = found(&read(good().split_off(17)));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("few_cases: the dataset has 3 cases"), "{told:?}");
+        assert!(found(&read(good().split_off(12))).is_empty());
+    }
+
+    #[test]
+    fn duplicates_are_named_with_their_contradictions() {
+        let mut cases = good();
+        cases.push(json!({"id": "x", "inputs": {"n": 1}, "expected_output": 1}));
+        assert_eq!(
+            found(&read(cases.clone())),
+            ["duplicate_cases: 1 case repeats the inputs of an earlier one: x"]
+        );
+        cases.push(json!({"id": "y", "inputs": {"n": 2}, "expected_output": "other"}));
+        assert_eq!(
+            found(&read(cases)),
+            [
+                "duplicate_cases: 2 cases repeat the inputs of an earlier one: x, y; 1 of these with another expected output"
+            ]
+        );
+    }
+
+    #[test]
+    fn empty_rows_are_named() {
+        let mut cases = good();
+        cases.extend([json!({"id": "a", "inputs": {}}), json!({"id": "b", "inputs": {"n": " ", "m": null}})]);
+        cases.push(json!({"inputs": {"n": false}}));
+        assert_eq!(found(&read(cases)), ["empty_cases: 2 cases are without any input: a, b"]);
+    }
+
+    #[test]
+    fn a_misspelled_column_is_named() {
+        for (column, meaning) in [
+            ("Expected_Output", "`expected_output`"),
+            ("expectedOutput", "`expected_output`"),
+            ("Expected Answer", "`expected_output`"),
+            ("Split", "`split`"),
+            ("Metadata.weight", "`metadata`"),
+        ] {
+            let rows: String = (0..9).map(|n| format!("m{n},train\n")).collect();
+            let cases = read_csv(&format!("message,{column}\n{rows}"), &mut Vec::new());
+            let told = found(&cases);
+            assert_eq!(told.len(), 1, "{column}: {told:?}");
+            assert!(
+                told[0].starts_with(&format!("input_looks_like_column: '{column}' is an input of 9 cases")),
+                "{told:?}"
+            );
+            assert!(told[0].ends_with(&format!("did you mean {meaning}?")), "{told:?}");
+        }
+        // Where the column is there, the input is meant as one.
+        let rows: String = (0..9).map(|n| format!("m{n},a,b\n")).collect();
+        let cases = read_csv(&format!("message,expected,expected_output\n{rows}"), &mut Vec::new());
+        assert_eq!(found(&cases), [""; 0]);
+    }
+}
