@@ -26,7 +26,9 @@ pub struct WorkflowBuilder {
 }
 
 impl WorkflowBuilder {
-    pub(crate) fn new(client: Client) -> Self {
+    /// A workflow that this client creates.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
         let graph = Some(graphs::reply("You said: {{ inputs.message }}"));
         let name = "A workflow".to_owned();
         Self { client, name, graph, config: None, published: false, require_login: false }

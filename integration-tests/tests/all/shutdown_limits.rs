@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client::Client;
-use integration_tests::{Cable, TestService, chat, until};
+use integration_tests::{Cable, Raw, TestService, WorkflowBuilder, chat, graphs, until};
 use store::testing::TestDatabase;
 
 use crate::crash::service::{Service, suspend_postmaster};
@@ -89,7 +89,14 @@ async fn the_watchdog_ends_a_stop_that_does_not_end() {
     let folder = tempfile::tempdir().unwrap();
     let mut service = Service::new(folder.path(), None);
     service.start();
-    ready(&service).await;
+    let client = ready(&service).await;
+    // The turn has 16 s to end, and the database 15 s after that.
+    let graph = graphs::words("one two three four", 10_000);
+    let workflow = WorkflowBuilder::new(client).graph(graph).published().create().await;
+    let body = chat::create(&workflow, "hi").to_string();
+    let raw = Raw::connect(service.address().parse().unwrap()).await;
+    let mut answer = raw.request("POST", "/api/chat", &[("content-type", "application/json")], body).await;
+    answer.until("one").await;
     suspend_postmaster(service.data_dir());
     service.terminate();
     let (status, log) =

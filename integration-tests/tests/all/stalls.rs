@@ -9,6 +9,9 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 /// A statement of a request has 10 s, and a new connection 5 s; the rest is for a busy machine.
 const ANSWERED: Duration = Duration::from_secs(30);
 
+/// `/readyz` is answered within 2 s, on a machine that is not busy.
+const PROBED: Duration = Duration::from_secs(5);
+
 /// A service whose connections to the database pass through a cable.
 async fn service() -> (TestService, Cable) {
     let mut t = TestService::builder().alone().start().await;
@@ -57,7 +60,7 @@ async fn requests_are_answered_in_time_while_the_database_is_stalled() {
         assert_eq!(refusal, "503 service.database_unavailable");
         assert!(took < ANSWERED, "answered after {took:?}");
     }
-    assert!(slowest < Duration::from_secs(2), "/readyz took {slowest:?}");
+    assert!(slowest < PROBED, "/readyz took {slowest:?}");
     cable.resume();
     until("readiness to come back", async || t.get("/readyz").await.status == 200).await;
     until("a start to be accepted", async || start("key-0").await.status == 202).await;
