@@ -66,6 +66,7 @@ mod openapi;
 mod order;
 mod pages;
 mod parked_turns;
+mod pipelining;
 mod postgres_query;
 mod question_ends;
 mod question_fields;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use actix_web::body::{EitherBody, MessageBody};
+use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::ConnectionType;
 use actix_web::http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
@@ -14,6 +14,7 @@ use actix_web::middleware::Next;
 use actix_web::{Error, ResponseError};
 use tracing::Instrument;
 
+use super::answered::{ReportedBody, ResponseEnd};
 use super::interim::Expectation;
 use super::{alias, guard, origin, refused, request_id};
 
@@ -22,8 +23,9 @@ pub(super) const STATEMENT_LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) async fn middleware(
     mut request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<ReportedBody>, Error> {
+    let end = ResponseEnd::new(&request);
     let made = guard::of_service(&request).and_then(|app| app.ids().uuid().ok());
     let id = made.map(|id| id.simple().to_string()).unwrap_or_default();
     // The path without its query: a query may carry a token.
@@ -38,10 +40,10 @@ pub(super) async fn middleware(
             let answered =
                 request_id::with(id, store::with_statement_limit(STATEMENT_LIMIT, answering)).await;
             expectation.end();
-            answered?.map_into_left_body()
+            answered?.map_into_boxed_body()
         }
         Err(refused) => {
-            let mut response = request.into_response(refused.error_response()).map_into_right_body();
+            let mut response = request.into_response(refused.error_response());
             alias::set_headers(response.headers_mut(), false);
             response
         }
@@ -55,7 +57,7 @@ pub(super) async fn middleware(
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
-    Ok(response)
+    Ok(response.map_body(|_, body| end.follows(body)))
 }
 
 /// The same headers for what is answered before there is a request, without an id: lines of a head.

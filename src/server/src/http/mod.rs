@@ -2,6 +2,7 @@
 
 mod admin;
 mod alias;
+mod answered;
 mod app;
 mod apps;
 mod auth;
@@ -53,6 +54,7 @@ use actix_web::web::PathConfig;
 use actix_web::{HttpRequest, HttpResponse, web};
 use kernel::timestamp as time;
 
+pub(crate) use answered::Answered;
 pub(crate) use app::{App, AppParts};
 pub(crate) use apps::BundleUploads;
 pub(crate) use auth::Keys as SignInKeys;

@@ -15,7 +15,7 @@ use super::LINGER;
 use super::inbound::Inbound;
 use super::peer::{Sent, acknowledged_bytes, acknowledgements, now};
 use super::socket::Socket;
-use crate::http::{ClientEnd, Interim, Refusal};
+use crate::http::{Answered, ClientEnd, Interim, Refusal};
 use crate::ws::ReadEnd;
 
 /// How long a client may read nothing of what is sent to it.
@@ -30,6 +30,7 @@ pub(super) struct Connection {
     client_end: ClientEnd,
     inbound: Inbound,
     interim: Interim,
+    answered: Answered,
     /// What is left of an interim answer that is being sent.
     interim_left: &'static [u8],
     /// The end of what is written was sent.
@@ -53,6 +54,7 @@ impl Connection {
             client_end: ClientEnd::default(),
             inbound: Inbound::new(config),
             interim: Interim::default(),
+            answered: Answered::default(),
             interim_left: &[],
             is_shut: false,
             linger: None,
@@ -79,7 +81,11 @@ impl Connection {
         self.interim.clone()
     }
 
-    /// Sends the rest of an interim answer. Each answer before it was sent: the library flushes after it has written them.
+    pub(super) fn answered(&self) -> Answered {
+        self.answered.clone()
+    }
+
+    /// Sends the rest of an interim answer.
     fn poll_interim(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim_left.is_empty() {
             let written = Pin::new(&mut self.stream).poll_write(context, self.interim_left);
@@ -190,12 +196,11 @@ impl AsyncRead for Connection {
         if this.end.is_set() {
             return Poll::Ready(Ok(()));
         }
-        let (before, wants_some) = (buffer.filled().len(), buffer.remaining() > 0);
-        ready!(this.inbound.poll_read(&mut this.stream, context, buffer))?;
-        if wants_some && buffer.filled().len() == before {
+        let read = this.inbound.poll_read(&mut this.stream, context, buffer);
+        if this.inbound.is_closed() {
             this.client_end.set();
         }
-        Poll::Ready(Ok(()))
+        read
     }
 }
 
@@ -235,6 +240,10 @@ impl AsyncWrite for Connection {
         ready!(this.poll_interim(context))?;
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
         ready!(this.flushing.limit(context, flushed, this.stream.tcp()))?;
+        if this.answered.take() && this.inbound.answered() {
+            // The library has to read the next request.
+            context.waker().wake_by_ref();
+        }
         if std::mem::take(&mut this.has_written) && this.inbound.may_hold_body() {
             // This may be the end of an answer whose handler has dropped the body: the library has to look at the rest.
             context.waker().wake_by_ref();

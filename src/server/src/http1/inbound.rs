@@ -3,6 +3,9 @@
 //! The library answers an unreadable request itself, without the headers and the body of the service's errors. So heads, and lines of chunked
 //! bodies, are held back until they are whole. In place of a head that cannot be read, or does not arrive, the library gets a request of
 //! our own, which the application answers ([`Refusal`]).
+//!
+//! The library gets a head only after the response before it was flushed. It encodes each response for the head that it read last: after a
+//! HEAD that was read too early, the response to a GET has no body.
 
 use std::future::Future;
 use std::io;
@@ -10,20 +13,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use actix_http::error::ParseError;
-use actix_http::h1::{Codec, Message};
-use actix_http::{ConnectionType, Request, ServiceConfig};
+use actix_http::ServiceConfig;
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
-use tokio_util::codec::Decoder;
 
-use super::framing::{Framing, Part};
 use super::peer::now;
-use crate::http::{Interim, Refusal, Unreadable};
-
-/// Maximum bytes of a head: what the library's buffer has room for.
-const MAX_HEAD: usize = 128 * 1024 - 1;
+use super::requests::{Requests, Stop};
+use crate::http::{Refusal, Unreadable};
 
 /// How long a head may take to arrive: the first one since the connection was accepted, others since their first byte.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
@@ -38,127 +35,39 @@ const KEPT_BODY: u64 = 32 * 1024;
 /// Bytes that are read at once of what is discarded.
 const DISCARDED_AT_ONCE: usize = 8 * 1024;
 
+/// Bytes after a request that are read before its response was flushed. Reading them is how the end of the client is noticed.
+const READ_AHEAD: usize = 8 * 1024;
+
 /// The bytes that a client sends.
 pub(super) struct Inbound {
     requests: Requests,
     refusal: Refusal,
-    /// The beginning of a head or of a line, which has not ended.
+    /// Bytes that the library must not read yet: the beginning of a head or of a line, or requests that wait for a response.
     held: BytesMut,
+    /// Held bytes that were judged, and have not ended.
+    judged: usize,
     /// What the library reads next.
     ready: BytesMut,
-    end: Option<End>,
+    /// The last request was read. What follows is discarded, until the client closes the connection (RFC 9112, 9.6).
+    is_over: bool,
+    /// The client has closed its side; for the library, it also has after a broken body.
+    is_closed: bool,
     /// Bytes came after the last request.
     has_more: bool,
     deadline: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// After which nothing is read any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// The last request. What follows is discarded, until the client closes the connection (RFC 9112, 9.6).
-    Request,
-    /// A body that is broken: for the library, the client has closed the connection.
-    Body,
-}
-
-/// Why a part of the bytes, and all that follows, must not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
-    /// It is not a head.
-    Unreadable(Unreadable),
-    /// The body is broken.
-    Broken,
-    /// It follows the last request of the connection.
-    Over,
-}
-
-/// Requests of one connection.
-struct Requests {
-    framing: Framing,
-    config: ServiceConfig,
-    /// The connection ends with the request that is being read.
-    is_last: bool,
-    /// Bytes of the body of that request so far.
-    body: u64,
-}
-
-impl Requests {
-    /// How many of the bytes can be read. The rest has not ended; or it is not read at all, for the second of the results. The first `seen`
-    /// bytes are the rest of the call before.
-    fn judge(&mut self, bytes: &mut [u8], seen: usize) -> (usize, Option<Stop>) {
-        let (mut passed, mut at) = (0, seen);
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            if self.is_last && self.framing.is_in_head() {
-                return (passed, Some(Stop::Over));
-            }
-            let Ok(part) = self.framing.next(rest) else {
-                let is_head = self.framing.is_in_head();
-                let stop = if is_head { Stop::Unreadable(Unreadable::Malformed) } else { Stop::Broken };
-                return (passed, Some(stop));
-            };
-            match part {
-                Part::Begun(read) => at += read,
-                Part::Body(read) => {
-                    at += read;
-                    passed = at;
-                    self.body = self.body.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
-                }
-                Part::Head(read) => {
-                    at += read;
-                    self.body = 0;
-                    let head = bytes.get_mut(passed..at).unwrap_or_default();
-                    match self.read(head) {
-                        Ok(request) => {
-                            self.is_last = request.head().connection_type() == ConnectionType::Close;
-                            if request.head().expect() {
-                                hide_expectation(head);
-                            }
-                        }
-                        Err(unreadable) => return (passed, Some(Stop::Unreadable(unreadable))),
-                    }
-                    passed = at;
-                }
-            }
-            if at - passed > MAX_HEAD {
-                return (passed, Some(Stop::Unreadable(Unreadable::TooLarge)));
-            }
-        }
-        (passed, None)
-    }
-
-    /// Reads a head as the library does, with its own code.
-    fn read(&self, head: &[u8]) -> Result<Request, Unreadable> {
-        if head.len() > MAX_HEAD {
-            return Err(Unreadable::TooLarge);
-        }
-        match Codec::new(self.config.clone()).decode(&mut BytesMut::from(head)) {
-            Ok(Some(Message::Item(request))) => Ok(request),
-            Err(ParseError::TooLarge) => Err(Unreadable::TooLarge),
-            Ok(_) | Err(_) => Err(Unreadable::Malformed),
-        }
-    }
-}
-
-/// Renames the headers `Expect` of a head.
-fn hide_expectation(head: &mut [u8]) {
-    for line in head.split_inclusive_mut(|byte| *byte == b'\n') {
-        if let Some((name, [b':', ..])) = line.split_first_chunk_mut::<{ Interim::HEADER.len() }>()
-            && name.eq_ignore_ascii_case(b"expect")
-        {
-            *name = *Interim::HEADER;
-        }
-    }
-}
-
 impl Inbound {
     pub(super) fn new(config: ServiceConfig) -> Self {
         Self {
-            requests: Requests { framing: Framing::default(), config, is_last: false, body: 0 },
+            requests: Requests::new(config),
             refusal: Refusal::default(),
             held: BytesMut::new(),
+            judged: 0,
             ready: BytesMut::new(),
-            end: None,
+            is_over: false,
+            is_closed: false,
             has_more: false,
             deadline: Some(now() + HEAD_LIMIT),
             timer: None,
@@ -172,12 +81,25 @@ impl Inbound {
 
     /// Whether the library may hold a part of a body that nothing reads any more.
     pub(super) fn may_hold_body(&self) -> bool {
-        !self.requests.framing.is_in_head() || self.requests.body > KEPT_BODY
+        !self.requests.is_in_head() || self.requests.body() > KEPT_BODY
     }
 
     /// Whether the client may still send what nothing reads.
     pub(super) fn has_more(&self) -> bool {
-        self.has_more
+        self.has_more || !self.held.is_empty()
+    }
+
+    /// Whether the library gets no more bytes than those held.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Passes the next request on: the response before it was flushed. Returns whether bytes waited for that.
+    pub(super) fn answered(&mut self) -> bool {
+        self.requests.answered();
+        let has_waited = !self.held.is_empty();
+        self.judge_held();
+        has_waited
     }
 
     pub(super) fn poll_read(
@@ -186,6 +108,10 @@ impl Inbound {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if buffer.remaining() == 0 {
+            // Nothing read would look like the end of the client.
+            return Poll::Ready(Ok(()));
+        }
         loop {
             if !self.ready.is_empty() {
                 let size = self.ready.len().min(buffer.remaining());
@@ -193,10 +119,16 @@ impl Inbound {
                 self.ready.advance(size);
                 return Poll::Ready(Ok(()));
             }
-            match self.end {
-                Some(End::Request) => return self.poll_discard(stream, context),
-                Some(End::Body) => return Poll::Ready(Ok(())),
-                None => {}
+            if self.is_over {
+                return self.poll_discard(stream, context);
+            }
+            let is_waiting = self.requests.is_waiting() && !self.held.is_empty();
+            if is_waiting && (self.is_closed || self.held.len() >= READ_AHEAD) {
+                // The flush of the response wakes the connection.
+                return Poll::Pending;
+            }
+            if self.is_closed {
+                return Poll::Ready(Ok(()));
             }
             let before = buffer.filled().len();
             if Pin::new(&mut *stream).poll_read(context, buffer)?.is_pending() {
@@ -205,9 +137,7 @@ impl Inbound {
                 continue;
             }
             let fresh = buffer.filled_mut().get_mut(before..).unwrap_or_default();
-            if fresh.is_empty() {
-                return Poll::Ready(Ok(()));
-            }
+            self.is_closed = fresh.is_empty();
             let passed = self.take(fresh);
             buffer.set_filled(before + passed);
             if passed > 0 {
@@ -218,26 +148,36 @@ impl Inbound {
 
     /// Takes bytes in. Returns how many of them the library reads as they are.
     fn take(&mut self, fresh: &mut [u8]) -> usize {
-        let seen = self.held.len();
-        let (passed, stop) = if seen == 0 {
-            let (passed, stop) = self.requests.judge(fresh, 0);
-            self.held.extend_from_slice(fresh.get(passed..).unwrap_or_default());
-            (passed, stop)
-        } else {
+        if !self.held.is_empty() {
             self.held.extend_from_slice(fresh);
-            let (passed, stop) = self.requests.judge(&mut self.held, seen);
-            self.ready = self.held.split_to(passed);
-            (0, stop)
-        };
+            self.judge_held();
+            return 0;
+        }
+        let verdict = self.requests.judge(fresh, 0);
+        self.held.extend_from_slice(fresh.get(verdict.passed..).unwrap_or_default());
+        self.judged = verdict.judged.saturating_sub(verdict.passed);
+        self.follow(verdict.stop, verdict.passed > 0);
+        verdict.passed
+    }
+
+    /// Makes ready what the library may read of the held bytes.
+    fn judge_held(&mut self) {
+        let verdict = self.requests.judge(&mut self.held, self.judged);
+        self.ready.unsplit(self.held.split_to(verdict.passed));
+        self.judged = verdict.judged.saturating_sub(verdict.passed);
+        self.follow(verdict.stop, verdict.passed > 0);
+    }
+
+    /// Stops reading, or sets the deadline of the head that has begun.
+    fn follow(&mut self, stop: Option<Stop>, has_passed: bool) {
         if let Some(stop) = stop {
             self.stop(stop);
-        } else if !self.requests.framing.is_in_head() || self.held.is_empty() {
+        } else if !self.requests.is_in_head() || self.judged == 0 {
             (self.deadline, self.timer) = (None, None);
-        } else if passed > 0 || !self.ready.is_empty() || self.deadline.is_none() {
+        } else if has_passed || self.deadline.is_none() {
             (self.deadline, self.timer) = (Some(now() + HEAD_LIMIT), None);
             self.ready.extend_from_slice(BEGUN);
         }
-        passed
     }
 
     /// Ready as soon as the head that is due is late.
@@ -248,20 +188,21 @@ impl Inbound {
 
     fn stop(&mut self, stop: Stop) {
         self.held.clear();
+        self.judged = 0;
         (self.deadline, self.timer) = (None, None);
         self.has_more = true;
-        self.end = Some(match stop {
+        match stop {
             Stop::Unreadable(why) => {
                 self.refusal.set(why);
                 self.ready.extend_from_slice(Refusal::REQUEST.as_bytes());
-                End::Request
+                self.is_over = true;
             }
             Stop::Broken => {
                 self.refusal.break_body();
-                End::Body
+                self.is_closed = true;
             }
-            Stop::Over => End::Request,
-        });
+            Stop::Over => self.is_over = true,
+        }
     }
 
     /// Discards what the client sends, until it closes the connection.
@@ -275,6 +216,7 @@ impl Inbound {
             let mut discarded = ReadBuf::new(&mut bytes);
             ready!(Pin::new(&mut *stream).poll_read(context, &mut discarded))?;
             if discarded.filled().is_empty() {
+                self.is_closed = true;
                 return Poll::Ready(Ok(()));
             }
             self.has_more = true;
@@ -286,8 +228,11 @@ impl Inbound {
 mod tests {
     use std::collections::VecDeque;
 
+    use actix_http::h1::{Codec, Message};
     use proptest::prelude::*;
+    use tokio_util::codec::Decoder;
 
+    use super::super::requests::MAX_HEAD;
     use super::*;
 
     /// What a client sends, read piece by piece, and then its end.
@@ -316,7 +261,7 @@ mod tests {
         ServiceConfig::default()
     }
 
-    /// What the library reads of these pieces.
+    /// What the library reads of these pieces, if each response is flushed as soon as the next request waits for it.
     fn read(pieces: impl IntoIterator<Item = Vec<u8>>) -> (Vec<u8>, Inbound) {
         let pieces = pieces.into_iter().filter(|piece| !piece.is_empty());
         let (mut inbound, mut stream) = (Inbound::new(config()), Pieces(pieces.collect()));
@@ -324,7 +269,11 @@ mod tests {
         let (mut all, mut bytes) = (Vec::new(), [0; 1024]);
         loop {
             let mut buffer = ReadBuf::new(&mut bytes);
-            assert!(matches!(inbound.poll_read(&mut stream, &mut context, &mut buffer), Poll::Ready(Ok(()))));
+            let Poll::Ready(read) = inbound.poll_read(&mut stream, &mut context, &mut buffer) else {
+                assert!(inbound.answered());
+                continue;
+            };
+            read.unwrap();
             if buffer.filled().is_empty() {
                 return (all, inbound);
             }
@@ -360,6 +309,38 @@ mod tests {
     const SHUT: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
     const CHUNKS: &[u8] =
         b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\n{}\r\n0\r\nX: y\r\n\r\n";
+
+    #[test]
+    fn a_head_waits_for_the_response_before_it() {
+        let (mut inbound, mut context) =
+            (Inbound::new(config()), Context::from_waker(std::task::Waker::noop()));
+        let mut stream = Pieces([GET.repeat(5_000)].into());
+        let mut bytes = [0; 1024];
+        let mut next = |inbound: &mut Inbound| {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let read = inbound.poll_read(&mut stream, &mut context, &mut buffer);
+            read.map(|read| read.map(|()| buffer.filled().to_vec()).unwrap())
+        };
+        for _ in 0..50 {
+            assert_eq!(next(&mut inbound), Poll::Ready(GET.to_vec()));
+            assert_eq!(next(&mut inbound), Poll::Pending);
+            assert!(inbound.held.len() < READ_AHEAD + 1024 && inbound.deadline.is_none());
+            assert!(inbound.answered());
+        }
+    }
+
+    #[test]
+    fn the_deadline_of_a_head_begins_after_the_response_before_it() {
+        let mut stream = Pieces([GET.to_vec(), GET[..9].to_vec()].into());
+        let (mut inbound, mut context) =
+            (Inbound::new(config()), Context::from_waker(std::task::Waker::noop()));
+        let mut bytes = [0; 1024];
+        for _ in 0..2 {
+            let _ = inbound.poll_read(&mut stream, &mut context, &mut ReadBuf::new(&mut bytes));
+        }
+        assert!(inbound.is_closed() && inbound.deadline.is_none());
+        assert!(inbound.answered() && inbound.deadline.is_some());
+    }
 
     #[test]
     fn nothing_after_the_last_request_is_read() {

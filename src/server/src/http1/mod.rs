@@ -4,6 +4,7 @@ mod connection;
 mod framing;
 mod inbound;
 mod peer;
+mod requests;
 mod socket;
 
 use std::io;
@@ -64,6 +65,7 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
                 extensions.insert(connection.client_end());
                 extensions.insert(connection.refusal());
                 extensions.insert(connection.interim());
+                extensions.insert(connection.answered());
             })
             .graceful_shutdown_signal(move || {
                 let shutdown = shutdown.clone();
