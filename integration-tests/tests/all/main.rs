@@ -23,6 +23,7 @@ mod attachments;
 mod auth;
 mod bad_http;
 mod bad_input;
+mod body_budget;
 mod budget_days;
 mod budgets;
 mod busy_actions;

@@ -95,10 +95,14 @@ impl Uploads {
         // The content decides later.
         let mime_type =
             Media::of_mime(&mime_type.to_ascii_lowercase()).map_or(UNKNOWN, Media::mime).to_owned();
-        self.allowance(&uploader.session, &uploader.network, size).await?;
-        let id = self.id()?;
+        let (id, now) = (self.id()?, self.clock.now());
+        let today = self.today(now, &uploader.session, &uploader.network);
         let new = of(uploader, id, media::file_name(name), mime_type, size);
-        self.store.announce_attachment(&new).await?;
+        match self.store.announce_attachment(&new, &today).await {
+            Ok(()) => {}
+            Err(NotKept::Store(error)) => return Err(error.into()),
+            Err(_) => return Err(enough_today(now)),
+        }
         self.named(id).await?.ok_or_else(|| Refusal::new(ErrorCode::AttachmentNotFound))
     }
 
@@ -124,19 +128,16 @@ impl Uploads {
         Ok(self.receive(new, network, (None, allowance), writer))
     }
 
-    /// Begins to receive the bytes of an attachment that was announced.
+    /// Begins to receive the bytes of an attachment that was announced. They were counted for the day then.
     ///
     /// # Errors
-    /// [`Refusal`]: the session has uploaded as much as it may today.
-    pub async fn begin_announced(&self, announced: StoredAttachment, network: String) -> Decision<Upload> {
+    /// [`Refusal`]: there is no randomness.
+    pub fn begin_announced(&self, announced: StoredAttachment, network: String) -> Decision<Upload> {
         let upload = self.upload_id()?;
-        let (writer, allowance) = match announced.digest {
+        let writer = match announced.digest {
             // They are only compared.
-            Some(_) => (self.store.hash_blob(upload), None),
-            None => {
-                let allowance = self.allowance(&announced.session, &network, announced.size).await?;
-                (self.store.write_blob(upload), allowance)
-            }
+            Some(_) => self.store.hash_blob(upload),
+            None => self.store.write_blob(upload),
         };
         let uploader = Uploader {
             workspace: announced.workspace,
@@ -148,7 +149,15 @@ impl Uploads {
         };
         let new = of(uploader, announced.id, announced.name, String::new(), 0);
         let known = Announced { size: announced.size, digest: announced.digest };
-        Ok(self.receive(new, network, (Some(known), allowance), writer))
+        Ok(self.receive(new, network, (Some(known), None), writer))
+    }
+
+    /// The counters of a session and of its network, with their daily limits.
+    fn today(&self, now: DateTime<Utc>, session: &str, network: &str) -> UploadOfDay {
+        let most = self.limits.day.map(NonZeroU64::get);
+        let all = most.map(|most| most.saturating_mul(NETWORK_SESSIONS));
+        let counters = vec![(session.to_owned(), most), (network.to_owned(), all)];
+        UploadOfDay { day: now.date_naive(), counters }
     }
 
     fn receive(
@@ -266,10 +275,7 @@ impl Upload {
             None => None,
         };
         let now = uploads.clock.now();
-        let most = uploads.limits.day.map(NonZeroU64::get);
-        let all = most.map(|most| most.saturating_mul(NETWORK_SESSIONS));
-        let counters = vec![(new.session.clone(), most), (network, all)];
-        let today = UploadOfDay { day: now.date_naive(), counters };
+        let today = uploads.today(now, &new.session, &network);
         let kept = uploads.store.keep_attachment(&new, announced.is_some(), written, preview, &today).await;
         match kept {
             Ok(Kept::Now(stored) | Kept::Before(stored)) => Ok(stored),

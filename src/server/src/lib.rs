@@ -1,5 +1,6 @@
 //! HTTP, SSE and websocket edge, boot and ordered shutdown.
 
+mod body_budget;
 mod boot;
 mod cdn;
 mod exposure;

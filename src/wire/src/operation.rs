@@ -172,6 +172,7 @@ const EVERYWHERE: &[ErrorCode] = &[
     ErrorCode::InvalidHost,
     ErrorCode::InvalidRequest,
     ErrorCode::MethodNotAllowed,
+    ErrorCode::Overloaded,
     ErrorCode::DatabaseUnavailable,
     ErrorCode::Draining,
     ErrorCode::StorageFull,

@@ -131,8 +131,21 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
     (
         "src/server/src/",
         &[
-            "exposure", "cdn", "tokens", "oidc", "ws", "tls", "listener", "http", "http1", "keys", "sign_in",
-            "boot", "logging",
+            "exposure",
+            "body_budget",
+           
+            "cdn",
+            "tokens",
+            "oidc",
+            "ws",
+            "tls",
+            "listener",
+            "http",
+            "http1",
+            "keys",
+            "sign_in",
+            "boot",
+            "logging",
         ],
     ),
     (

@@ -1,8 +1,6 @@
 //! Hostile and unlucky uploads: each is refused with its code, noted in the audit trail, and leaves no file.
 
-use std::time::Duration;
-
-use integration_tests::{AnswerExt, TestService, noise, pause, until};
+use integration_tests::{AnswerExt, TestService, noise, until};
 use serde_json::{Value, json};
 
 use super::{PAGE, ZIP, app, archive, deployments, upload, waiting};
@@ -177,38 +175,36 @@ async fn an_upload_that_breaks_off_leaves_no_file_and_one_of_an_earlier_process_
 }
 
 #[tokio::test]
-async fn a_slow_upload_is_refused_and_others_of_the_workspace_wait_for_it() {
+async fn a_slow_upload_is_refused_and_keeps_no_other_upload_waiting() {
     let t = TestService::builder().alone().manual_clock().start().await;
     app(&t, "desk").await;
     let mut slow = t.raw().await;
     slow.write(format!("{}PK", head(1000))).await;
     until("the file", async || waiting(&t) == 1).await;
-    t.advance(Duration::from_secs(5));
-    // The second one waits for the permit of the first, which is refused after ten seconds.
-    let second = upload(&t, "desk", &[ZIP], PAGE.as_bytes());
-    let (second, ()) = tokio::join!(second, async {
-        pause(300).await;
-        assert_eq!(waiting(&t), 1);
-        t.advance(Duration::from_millis(5_100));
-    });
+    // The time of the first one stands still.
+    let second = upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await;
     assert_eq!(second.status, 201, "{}", second.text());
+    assert_eq!(waiting(&t), 1);
     let slow = t.while_time_passes(slow.answer()).await;
     assert_eq!(t.while_time_passes(slow.whole()).await.refusal(), "408 request.timeout");
     until("its removal", async || waiting(&t) == 0).await;
 }
 
 #[tokio::test]
-async fn an_upload_without_a_permit_is_refused_with_a_time_to_retry() {
+async fn a_caller_uploads_four_archives_at_once() {
     let t = TestService::builder().alone().manual_clock().start().await;
     app(&t, "desk").await;
-    let mut first = t.raw().await;
-    let length = 2 << 20;
-    // Enough to be allowed a minute.
-    first.write(format!("{}{}", head(length), "x".repeat(length - 1))).await;
-    until("the file", async || waiting(&t) == 1).await;
-    let second = t.while_time_passes(upload(&t, "desk", &[ZIP], PAGE.as_bytes())).await;
-    assert_eq!(second.refusal(), "503 validation_busy", "{}", second.text());
-    assert_eq!(second.header("retry-after"), Some("5"));
+    let mut slow = Vec::new();
+    for count in 1..=4 {
+        let mut raw = t.raw().await;
+        raw.write(format!("{}PK", head(3))).await;
+        until("the file", async || waiting(&t) == count).await;
+        slow.push(raw);
+    }
+    let fifth = upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await;
+    assert_eq!(fifth.refusal(), "503 validation_busy", "{}", fifth.text());
+    assert_eq!(fifth.header("retry-after"), Some("5"));
+    let mut first = slow.remove(0);
     first.write("x").await;
     assert_eq!(first.answer().await.whole().await.refusal(), "422 not_a_zip");
 }

@@ -18,10 +18,10 @@ async fn a_session_has_a_daily_upload_limit() {
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=86_400).contains(&wait), "{wait}");
     uploaded(&t, &workflow, "c.txt", &[b'a'; 400]).await;
+    assert_eq!(t.scalar("SELECT sum(bytes) FROM upload_days WHERE session LIKE 'address:%'").await, "1000");
     let announce = json!({"name": "d.txt", "size": 1, "mime_type": "text/plain"});
     let announced = t.chat(&chat::ask(&workflow, "attachments.create", announce)).await;
     assert_eq!(announced.refusal(), "429 chat.rate_limited.uploads");
-    assert_eq!(t.scalar("SELECT sum(bytes) FROM upload_days WHERE session LIKE 'address:%'").await, "1000");
     t.advance(Duration::from_secs(wait));
     uploaded(&t, &workflow, "e.txt", &[b'a'; 1_000]).await;
     assert_eq!(
@@ -44,18 +44,73 @@ async fn a_network_has_ten_times_the_daily_limit_and_is_refused_before_the_bytes
     assert_eq!(t.scalar("SELECT count(*) FROM upload_chunks").await, "0");
 }
 
+#[tokio::test]
+async fn announced_bytes_count_for_the_day_at_once() {
+    let t = TestService::builder().set("SERVICE_CHAT_UPLOAD_DAILY_BYTES", "1000").start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let announce = async |size: usize| {
+        let params = json!({"name": "a.txt", "size": size, "mime_type": "text/plain"});
+        t.chat(&chat::ask(&workflow, "attachments.create", params)).await
+    };
+    let first = announce(600).await;
+    assert_eq!(announce(401).await.refusal(), "429 chat.rate_limited.uploads");
+    assert_eq!(upload(&t, &workflow, "b.txt", &[b'a'; 401]).await.refusal(), "429 chat.rate_limited.uploads");
+    let url = first.value()["upload_descriptor"]["url"].as_str().unwrap().to_owned();
+    let path = &url[url.find("/api").unwrap()..];
+    assert_eq!(t.send("PUT", path, &[], [b'a'; 600]).await.status, 200);
+    assert_eq!(announce(400).await.status, 200);
+}
+
+#[tokio::test]
+async fn slow_uploads_of_two_clients_leave_room_for_a_third() {
+    let t = TestService::builder().alone().start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let mut slow = Vec::new();
+    for from in ["127.0.0.2", "127.0.0.3", "127.0.0.2", "127.0.0.3"] {
+        let connection = Raw::connect_from(from.parse().unwrap(), t.address()).await;
+        slow.push(started_upload_on(connection, &t, &workflow, 400_000).await);
+    }
+    let four = "SELECT count(DISTINCT upload_id) = 4 FROM upload_chunks";
+    until("four uploads", async || t.scalar(four).await == "true").await;
+    uploaded(&t, &workflow, "c.txt", b"c").await;
+}
+
+#[tokio::test]
+async fn an_announced_upload_takes_no_permit_before_its_bytes_arrive() {
+    let t = TestService::builder().alone().start().await;
+    let workflow = t.workflow().echo().published().create().await;
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        let mut connection = t.raw().await;
+        let head =
+            upload_head(&t, &workflow, 400_000).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+        connection.write(head).await;
+        // The service waits for the body.
+        let answer = connection.answer().await;
+        assert_eq!(answer.status, 100);
+        silent.push(answer);
+    }
+    uploaded(&t, &workflow, "c.txt", b"c").await;
+}
+
 /// An upload that has sent its first bytes.
 async fn started_upload(t: &TestService, workflow: &Workflow, length: usize) -> Raw {
-    let mut connection = t.raw().await;
-    let body = form("a.txt", &vec![b'a'; length]);
-    let head = format!(
-        "POST /api/chat/upload?workflow_id={} HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n",
+    started_upload_on(t.raw().await, t, workflow, length).await
+}
+
+/// The head of an upload with a body of this length.
+fn upload_head(t: &TestService, workflow: &Workflow, length: usize) -> String {
+    format!(
+        "POST /api/chat/upload?workflow_id={} HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\nContent-Length: {length}\r\n\r\n",
         workflow.id,
         t.address(),
         form_type(),
-        body.len()
-    );
-    connection.write(head).await;
+    )
+}
+
+async fn started_upload_on(mut connection: Raw, t: &TestService, workflow: &Workflow, length: usize) -> Raw {
+    let body = form("a.txt", &vec![b'a'; length]);
+    connection.write(upload_head(t, workflow, body.len())).await;
     connection.write(&body[..300_000]).await;
     connection
 }

@@ -26,10 +26,11 @@ use wire::ErrorCode;
 
 use super::alias::{Aliases, Assets, FrozenBindings, OpenStates};
 use super::apps::BundleUploads;
-use super::chat::{Limit, Limits, UploadPermits};
+use super::chat::{Limit, Limits, StoreTurns, UploadPermits};
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
 use super::health::Readiness;
+use crate::body_budget::BodyBudget;
 use crate::cdn::WidgetScript;
 use crate::oidc::Provider;
 use crate::tls::Tls;
@@ -86,7 +87,8 @@ struct Inner {
     open_states: OpenStates,
     assets: Assets,
     upload_permits: UploadPermits,
-    large_body_permits: UploadPermits,
+    store_turns: StoreTurns,
+    body_budget: BodyBudget,
     transcription_permits: UploadPermits,
 }
 
@@ -117,7 +119,8 @@ impl App {
             open_states: OpenStates::default(),
             assets,
             upload_permits: UploadPermits::default(),
-            large_body_permits: UploadPermits::default(),
+            store_turns: StoreTurns::default(),
+            body_budget: BodyBudget::default(),
             transcription_permits: UploadPermits::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -252,8 +255,9 @@ impl App {
         &self.inner.parts.bundles
     }
 
-    pub(super) fn large_body_permits(&self) -> &UploadPermits {
-        &self.inner.large_body_permits
+    /// Counts bytes of bodies in memory.
+    pub(super) fn body_budget(&self) -> &BodyBudget {
+        &self.inner.body_budget
     }
 
     /// Whether the port speaks TLS.
@@ -268,6 +272,11 @@ impl App {
 
     pub(super) fn widget_script(&self) -> &WidgetScript {
         &self.inner.parts.widget_script
+    }
+
+    /// Turns of uploads to store bytes.
+    pub(super) fn store_turns(&self) -> &StoreTurns {
+        &self.inner.store_turns
     }
 
     pub(super) fn upload_permits(&self) -> &UploadPermits {

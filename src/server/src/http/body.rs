@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use wire::{ErrorCode, FieldError, UniqueJson};
 
-use super::chat::{Pace, UploadPermit};
+use super::chat::Pace;
 use super::error::{ApiError, ApiResult};
-use super::guard::Caller;
+use super::guard;
 
 /// Bytes of an ordinary body.
 pub(super) const BODY_LIMIT: usize = 1 << 20;
@@ -22,55 +22,16 @@ pub(super) const BODY_LIMIT: usize = 1 << 20;
 pub(super) const VERSION_LIMIT: usize = 8 << 20;
 /// Bytes of a body with the cases of a dataset.
 pub(super) const CASES_LIMIT: usize = 64 << 20;
-/// Large bodies of one caller that are in memory at the same time.
-const LARGE_PER_CALLER: usize = 4;
 /// How long a body may take to arrive. A large one has the time of an upload, at the rate of one.
 const ARRIVAL: Duration = Duration::from_secs(30);
 const ARRIVAL_OF_LARGE: Duration = Duration::from_secs(600);
 
-/// Takes the permit to have a large body in memory.
-fn large_permit<S>(caller: &Caller<S>) -> ApiResult<UploadPermit> {
-    let permits = caller.app().large_body_permits();
-    let permit = permits.acquire(vec![(caller.identity(), LARGE_PER_CALLER)]);
-    permit.map_err(|_| ApiError::new(ErrorCode::Overloaded))
-}
-
-/// The whole body, which may be large: then a permit comes with it. A body takes its permit when it has arrived so far that it is large, so that
-/// slow clients with small ones take none.
-pub(super) async fn read_large<S>(
-    caller: &Caller<S>,
-    request: &HttpRequest,
-    payload: Payload,
-    limit: usize,
-) -> ApiResult<(Bytes, Option<UploadPermit>)> {
-    let mut permit = None;
-    let mut arrived = |size: usize| {
-        if permit.is_none() && size > VERSION_LIMIT {
-            permit = Some(large_permit(caller)?);
-        }
-        Ok(())
-    };
-    let body = read_noting(request, payload, limit, &**caller.app().clock(), &mut arrived).await?;
-    Ok((body, permit))
-}
-
-/// The whole body.
+/// The whole body. Its bytes count for its sender as they arrive, and as long as they are in memory.
 pub(super) async fn read(
-    request: &HttpRequest,
-    payload: Payload,
-    limit: usize,
-    clock: &dyn Clock,
-) -> ApiResult<Bytes> {
-    read_noting(request, payload, limit, clock, &mut |_| Ok(())).await
-}
-
-/// The same; `arrived` learns how many bytes there are, and may refuse more.
-async fn read_noting(
     request: &HttpRequest,
     mut payload: Payload,
     limit: usize,
     clock: &dyn Clock,
-    arrived: &mut dyn FnMut(usize) -> ApiResult<()>,
 ) -> ApiResult<Bytes> {
     let encoding = request.headers().get(header::CONTENT_ENCODING).map(|name| name.as_bytes());
     if encoding.is_some_and(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity")) {
@@ -82,6 +43,8 @@ async fn read_noting(
     if declared.is_some_and(|declared: usize| declared > limit) {
         return Err(ApiError::new(ErrorCode::TooLarge));
     }
+    let app = guard::app_of(request)?;
+    let mut reservation = app.body_budget().begin(guard::sender(app, request));
     let mut pace = (limit > VERSION_LIMIT).then(|| Pace::new(clock));
     let most = if pace.is_some() { ARRIVAL_OF_LARGE } else { ARRIVAL };
     let reading = async {
@@ -100,10 +63,11 @@ async fn read_noting(
             if body.len() + chunk.len() > limit {
                 return Err(ApiError::new(ErrorCode::TooLarge));
             }
+            let overloaded = |full| ApiError::new(ErrorCode::Overloaded).with_cause(full);
+            reservation.grow(body.len() + chunk.len()).map_err(overloaded)?;
             body.extend_from_slice(&chunk);
-            arrived(body.len())?;
         }
-        Ok(body.freeze())
+        Ok(reservation.hold(body.freeze()))
     };
     let read = kernel::timeout(clock, most, reading).await;
     read.unwrap_or_else(|| Err(ApiError::new(ErrorCode::RequestTimeout)))

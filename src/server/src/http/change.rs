@@ -14,7 +14,6 @@ use store::Changes;
 use wire::FieldError;
 
 use super::body::{self, BODY_LIMIT};
-use super::chat::UploadPermit;
 use super::error::{ApiError, ApiResult};
 use super::fields;
 use super::guard::{Asked, Caller};
@@ -31,8 +30,6 @@ pub(super) struct Change<S, const LIMIT: usize = BODY_LIMIT> {
     request: HttpRequest,
     body: Bytes,
     once: Once,
-    /// Of a body that may be large, for as long as it is in memory.
-    _permit: Option<UploadPermit>,
 }
 
 impl<S: Asked, const LIMIT: usize> FromRequest for Change<S, LIMIT> {
@@ -46,7 +43,7 @@ impl<S: Asked, const LIMIT: usize> FromRequest for Change<S, LIMIT> {
             let payload = web::Payload::from_request(&request, &mut payload).await?;
             let clock = Arc::clone(caller.app().clock());
             let began = clock.monotonic();
-            let (body, permit) = body::read_large(&caller, &request, payload, LIMIT).await?;
+            let body = body::read(&request, payload, LIMIT, &*clock).await?;
             // Who takes their time with the body is judged by what they are when it is there.
             let caller = match clock.monotonic().saturating_sub(began) {
                 waited if waited < JUDGED_FOR => caller,
@@ -54,7 +51,7 @@ impl<S: Asked, const LIMIT: usize> FromRequest for Change<S, LIMIT> {
             };
             let once = Once::of(&caller, &request, &body)?;
             match once.answered().await? {
-                None => Ok(Self { caller, request, body, once, _permit: permit }),
+                None => Ok(Self { caller, request, body, once }),
                 // Only so can an extractor answer.
                 Some(answer) => Err(InternalError::from_response("answered before", answer).into()),
             }

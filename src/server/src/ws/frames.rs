@@ -17,6 +17,7 @@ use futures_util::Stream;
 use tokio::sync::mpsc;
 use tokio_util::sync::PollSemaphore;
 
+use super::intake::MessageIntake;
 use super::{Fault, Heard, Pulse};
 
 /// Bytes of the longest control frame.
@@ -27,11 +28,17 @@ pub(super) struct Shared {
     pub(super) heard: mpsc::UnboundedSender<Heard>,
     /// Only the client's closing frame is waited for.
     deaf: Cell<bool>,
+    intake: MessageIntake,
 }
 
 impl Shared {
-    pub(super) fn new(heard: mpsc::UnboundedSender<Heard>) -> Self {
-        Self { heard, deaf: Cell::new(false) }
+    pub(super) fn new(heard: mpsc::UnboundedSender<Heard>, intake: MessageIntake) -> Self {
+        Self { heard, deaf: Cell::new(false), intake }
+    }
+
+    /// The end of a message: its bytes are counted until they are dropped.
+    pub(super) fn hold(&self, message: Bytes) -> Bytes {
+        self.intake.hold(message)
     }
 
     /// From here on nothing counts but that the client closes too.
@@ -58,36 +65,43 @@ pub(super) struct Frames<S> {
     shared: Rc<Shared>,
     pulse: Arc<Pulse>,
     place: PollSemaphore,
-    /// Bytes of a message.
-    limit: u64,
     chunk: Bytes,
     header: Header,
     /// Bytes of the frame's payload that have not come yet.
     left: u64,
     /// They are for the codec.
     passing: bool,
-    /// Bytes of the message so far; `None` between messages.
+    /// Whether the frame is a part of a message.
+    is_data: bool,
+    /// Bytes of the message's frames so far, as their headers announce them; `None` between messages.
     message: Option<u64>,
+    /// Bytes of the message that have arrived.
+    arrived: usize,
     over: bool,
 }
 
 impl<S> Frames<S> {
-    pub(super) fn new(
-        stream: S,
-        shared: Rc<Shared>,
-        pulse: Arc<Pulse>,
-        place: PollSemaphore,
-        limit: usize,
-    ) -> Self {
-        let limit = u64::try_from(limit).unwrap_or(u64::MAX);
-        let (chunk, header) = (Bytes::new(), Header::default());
-        let (left, passing, message, over) = (0, false, None, false);
-        Self { stream, shared, pulse, place, limit, chunk, header, left, passing, message, over }
+    pub(super) fn new(stream: S, shared: Rc<Shared>, pulse: Arc<Pulse>, place: PollSemaphore) -> Self {
+        Self {
+            stream,
+            shared,
+            pulse,
+            place,
+            chunk: Bytes::new(),
+            header: Header::default(),
+            left: 0,
+            passing: false,
+            is_data: false,
+            message: None,
+            arrived: 0,
+            over: false,
+        }
     }
 
     /// Whether the frame that begins may go on, which may have to wait.
     fn judge(&mut self, frame: Frame, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         let begins = matches!(frame.opcode, 1 | 2);
+        self.is_data = frame.opcode <= 2;
         let before = match (frame.opcode, self.message) {
             (1 | 2, None) => 0,
             (0, Some(before)) => before,
@@ -95,14 +109,26 @@ impl<S> Frames<S> {
             _ => return Poll::Ready(Err(Fault::Protocol)),
         };
         let length = before.saturating_add(frame.length);
-        if length > self.limit {
+        if length > u64::try_from(self.shared.intake.limit()).unwrap_or(u64::MAX) {
             return Poll::Ready(Err(Fault::TooLarge));
         }
         if begins && let Some(place) = ready!(self.place.poll_acquire(cx)) {
             place.forget();
         }
+        if begins {
+            self.arrived = 0;
+        }
         self.message = (!frame.last).then_some(length);
         Poll::Ready(Ok(()))
+    }
+
+    /// Counts the next bytes of the frame.
+    fn count(&mut self, bytes: usize) -> Result<(), Fault> {
+        if !self.is_data {
+            return Ok(());
+        }
+        self.arrived = self.arrived.saturating_add(bytes);
+        self.shared.intake.grow(self.arrived)
     }
 }
 
@@ -147,6 +173,10 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Frames<S>
             let piece = this.chunk.split_to(here);
             this.left = this.left.saturating_sub(u64::try_from(here).unwrap_or(u64::MAX));
             if this.passing && !this.shared.is_deaf() {
+                if let Err(fault) = this.count(piece.len()) {
+                    this.shared.fault(fault);
+                    continue;
+                }
                 return Poll::Ready(Some(Ok(piece)));
             }
         }
@@ -226,6 +256,7 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
+    use crate::body_budget::{BodyBudget, Sender};
 
     /// A masked frame of this opcode, `0x80` for the last of its message.
     fn frame(first: u8, length: usize) -> Vec<u8> {
@@ -259,8 +290,9 @@ mod tests {
         let place = PollSemaphore::new(Arc::new(Semaphore::new(places)));
         let pulse = Arc::new(Pulse::new(Arc::new(SystemClock::new())));
         let pieces: Vec<_> = bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-        let shared = Rc::new(Shared::new(heard));
-        let mut frames = Frames::new(stream::iter(pieces), shared, pulse, place, limit);
+        let intake = MessageIntake::new(BodyBudget::default(), Sender::Known("a".to_owned()), limit);
+        let shared = Rc::new(Shared::new(heard, intake));
+        let mut frames = Frames::new(stream::iter(pieces), shared, pulse, place);
         let mut passed = Vec::new();
         let ended = loop {
             match frames.next().now_or_never() {

@@ -5,6 +5,7 @@
 //! owner of the [`Socket`] does all that has to continue meanwhile.
 
 mod frames;
+mod intake;
 mod session;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use kernel::Clock;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+pub(crate) use intake::MessageIntake;
 pub(crate) use session::open;
 
 /// Messages that wait to be written; the sender of one more waits.
@@ -36,6 +38,8 @@ pub(crate) enum Heard {
 pub(crate) enum Fault {
     /// A message is larger than may be.
     TooLarge,
+    /// The bytes of unfinished messages are too many.
+    Overloaded,
     /// A text is no UTF-8.
     NotUtf8,
     /// Anything else.

@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::PollSemaphore;
 
 use super::frames::{Frames, Shared};
+use super::intake::MessageIntake;
 use super::{Closing, Fault, Heard, OUTBOUND, Pulse, ReadEnd, Say, Socket};
 
 /// How long the client may take to close too.
@@ -25,14 +26,14 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// The owner of the socket is gone and has not said why.
 const DEFECT: Closing = Closing { code: 1011, reason: "service.internal" };
 
-/// Answers a handshake that was found good; no message may be larger than `limit`.
+/// Answers a handshake that was found good; `intake` limits its messages.
 ///
 /// # Errors
 /// When it is no handshake.
 pub(crate) fn open(
     request: &HttpRequest,
     payload: Payload,
-    limit: usize,
+    intake: MessageIntake,
     clock: &Arc<dyn Clock>,
 ) -> Result<(HttpResponse, Socket), actix_web::Error> {
     let (heard, hearing) = mpsc::unbounded_channel();
@@ -40,9 +41,10 @@ pub(crate) fn open(
     let (close, closing) = oneshot::channel();
     let place = Arc::new(Semaphore::new(1));
     let pulse = Arc::new(Pulse::new(Arc::clone(clock)));
-    let shared = Rc::new(Shared::new(heard));
+    let limit = intake.limit();
+    let shared = Rc::new(Shared::new(heard, intake));
     let waiting = PollSemaphore::new(Arc::clone(&place));
-    let frames = Frames::new(payload, Rc::clone(&shared), Arc::clone(&pulse), waiting, limit);
+    let frames = Frames::new(payload, Rc::clone(&shared), Arc::clone(&pulse), waiting);
     let end = request.conn_data::<ReadEnd>().cloned().unwrap_or_default();
     let clock = Arc::clone(clock);
     let session = Session { shared, said: Some(said), closing, joined: None, clock, end };
@@ -80,8 +82,11 @@ impl Actor for Session {
 impl Session {
     fn heard(&self, is_text: bool, message: Bytes) {
         let heard = match (is_text, std::str::from_utf8(&message)) {
-            (false, _) => Heard::Binary,
-            (true, Ok(_)) => Heard::Text(message),
+            (false, _) => {
+                drop(self.shared.hold(message));
+                Heard::Binary
+            }
+            (true, Ok(_)) => Heard::Text(self.shared.hold(message)),
             (true, Err(_)) => return self.shared.fault(Fault::NotUtf8),
         };
         let _ = self.shared.heard.send(heard);

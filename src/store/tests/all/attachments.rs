@@ -33,13 +33,17 @@ fn new(id: AttachmentId, workspace: Uuid, workflow: Option<Uuid>) -> NewAttachme
     }
 }
 
+/// The daily limit of a session.
+fn today() -> UploadOfDay {
+    let day = chrono::DateTime::UNIX_EPOCH.date_naive();
+    UploadOfDay { day, counters: vec![("s".to_owned(), Some(12))] }
+}
+
 async fn keep(world: &World, new: &NewAttachment, announced: bool, bytes: &[u8]) -> Result<Kept, NotKept> {
     let mut writer = world.store.write_blob(world.uuid());
     writer.write(bytes).await.unwrap();
     let written = writer.end().await.unwrap();
-    let day = chrono::DateTime::UNIX_EPOCH.date_naive();
-    let today = UploadOfDay { day, counters: vec![("s".to_owned(), Some(12))] };
-    world.store.keep_attachment(new, announced, written, None, &today).await
+    world.store.keep_attachment(new, announced, written, None, &today()).await
 }
 
 /// An uploaded file without a workflow.
@@ -161,7 +165,7 @@ async fn what_no_message_contains_is_deleted_unless_it_was_just_claimed() {
 /// Another file, of another day.
 async fn uploaded_later(world: &World) -> AttachmentId {
     let id = world.ids.attachment().unwrap();
-    world.store.announce_attachment(&new(id, world.workspace().await, None)).await.unwrap();
+    world.store.announce_attachment(&new(id, world.workspace().await, None), &today()).await.unwrap();
     world.database.execute("DELETE FROM upload_days").await.unwrap();
     keep(world, &new(id, world.workspace().await, None), true, b"later").await.unwrap();
     id
@@ -172,7 +176,7 @@ async fn two_senders_of_one_address_store_one_file() {
     let (_, world) = world().await;
     let id = world.ids.attachment().unwrap();
     let new = new(id, world.workspace().await, None);
-    world.store.announce_attachment(&new).await.unwrap();
+    world.store.announce_attachment(&new, &today()).await.unwrap();
     let (first, second) =
         tokio::join!(keep(&world, &new, true, b"hello"), keep(&world, &new, true, b"hello"));
     let is_now = |kept: &Result<Kept, NotKept>| matches!(kept, Ok(Kept::Now(_)));
@@ -194,4 +198,19 @@ async fn an_upload_over_the_daily_limit_is_not_stored() {
     assert!(matches!(full, Err(NotKept::Quota)), "{full:?}");
     assert_eq!(stored(&world, id).await, None);
     assert_eq!(world.database.scalar("SELECT bytes FROM upload_days").await, "10");
+}
+
+#[tokio::test]
+async fn announced_bytes_count_for_the_day_once() {
+    let (_, world) = world().await;
+    let workspace = world.workspace().await;
+    let announced = new(world.ids.attachment().unwrap(), workspace, None);
+    world.store.announce_attachment(&announced, &today()).await.unwrap();
+    keep(&world, &announced, true, b"hello").await.unwrap();
+    assert_eq!(world.database.scalar("SELECT bytes FROM upload_days").await, "5");
+    uploaded(&world).await;
+    let late = new(world.ids.attachment().unwrap(), workspace, None);
+    let full = world.store.announce_attachment(&late, &today()).await;
+    assert!(matches!(full, Err(NotKept::Quota)), "{full:?}");
+    assert_eq!(stored(&world, late.id).await, None);
 }

@@ -875,8 +875,8 @@ error_codes! {
         "Each finding names the binding, the workflow and the node. Correct the workflow, save a version, and bind that.";
     ValidationBusy, "validation_busy", 503, true,
         "Other bundles are being checked; try again shortly.",
-        "An instance checks two bundles at once, one of each workspace, and no check ended within 10 seconds; or the check of this \
-         bundle took more than 10 seconds.",
+        "An instance checks two bundles at once, one of each workspace, and no check ended within 10 seconds; the check of this \
+         bundle took more than 10 seconds; or the caller uploads four bundles already, or has too many bytes of unfinished bodies.",
         "Wait for the seconds in `Retry-After`, then upload again. If it always takes too long, make the documents smaller.";
     NotAZip, "not_a_zip", 422, false,
         "The file is not a ZIP archive.",
@@ -1167,7 +1167,8 @@ error_codes! {
 
     Overloaded, "service.overloaded", 503, true,
         "The service is busy; try again shortly.",
-        "The service's write queue is full.",
+        "The service's write queue is full, or too many bytes of requests that have not ended are in memory: at most 32 MiB of a \
+         caller, 128 MiB of all callers without a credential, 256 MiB of all. A websocket is closed with this reason and code 1013.",
         "Wait for the seconds in `Retry-After`, then send the same request again.";
     Draining, "service.draining", 503, true,
         "The service is shutting down.",

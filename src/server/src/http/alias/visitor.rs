@@ -63,8 +63,11 @@ async fn visitor(request: &HttpRequest) -> AliasResult<Visitor> {
     refuse_workers(request)?;
     check_origin(request, &origin)?;
     let member = session::member(&app, request, &served).await?;
-    if member.is_some() && is_foreign_read(request) {
-        return Err(ErrorCode::AppOriginMismatch.into());
+    if let Some(member) = &member {
+        if is_foreign_read(request) {
+            return Err(ErrorCode::AppOriginMismatch.into());
+        }
+        guard::note_sender(request, format!("user:{}", member.user));
     }
     let closed = served.access == AppAccess::Members && !alias_paths::is_open(request.path());
     if closed && member.is_none() {

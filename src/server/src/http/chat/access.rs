@@ -20,7 +20,7 @@ use wire::{BusyThread, ChatTitle, ErrorCode, TranscriptionSettings};
 
 use super::cookie;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{Credential, credential, token_key};
+use crate::http::guard::{self, Credential, credential, token_key};
 use crate::http::{App, body, cors, session};
 
 /// The top-level `workflow_id`, before anything else is looked at.
@@ -88,6 +88,25 @@ async fn session_of(app: &App, request: &HttpRequest, workflow: Uuid) -> ApiResu
     }
 }
 
+/// Records the sender of a body, as far as the sender is known before the workflow is. Counts nothing: this is not an attempt.
+pub(super) async fn note_sender(app: &App, request: &HttpRequest) -> ApiResult<()> {
+    let name = match credential(request.headers()) {
+        Credential::None => {
+            session::still_signed_in(app, request).await?.map(|user| format!("user:{}", user.user))
+        }
+        Credential::Bearer(token) => {
+            let sessions = app.tokens().chat.as_ref();
+            let session = sessions.and_then(|sessions| sessions.verify(&token, app.clock().now()).ok());
+            session.map(|session| format!("session:{}", session.subject))
+        }
+        Credential::OtherScheme | Credential::Unreadable => None,
+    };
+    if let Some(name) = name {
+        guard::note_sender(request, name);
+    }
+    Ok(())
+}
+
 /// A token that was made for a page is good from there alone.
 fn is_from(request: &HttpRequest, session: &ChatSession) -> bool {
     let Some(origin) = &session.origin else { return true };
@@ -129,6 +148,11 @@ impl Access {
         };
         check_published(&runnable.workflow, matches!(who, Who::User(_)))?;
         Ok(Self { runnable, who, user })
+    }
+
+    /// Whether the caller is not authenticated.
+    pub(super) fn is_stranger(&self) -> bool {
+        matches!(self.who, Who::Anyone | Who::Visitor(_))
     }
 
     fn has_cookie(&self) -> bool {

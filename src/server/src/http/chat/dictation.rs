@@ -18,6 +18,9 @@ use crate::http::error::{ApiError, ApiResult};
 /// Media types of recordings, without parameters.
 const TYPES: [&str; 5] = ["audio/webm", "audio/mp4", "audio/ogg", "audio/mpeg", "audio/wav"];
 
+/// Transcriptions at the same time: of all authenticated callers, and of all strangers.
+const PER_STANDING: usize = 8;
+
 /// Transcribes a recording in base64.
 pub(super) async fn transcribe(
     app: &App,
@@ -36,9 +39,11 @@ pub(super) async fn transcribe(
     })?;
     let session = access.budget_session(None);
     access.check_budget(app, session.as_deref()).await?;
+    let standing = if access.is_stranger() { "strangers" } else { "known" };
     let permit = app.transcription_permits().acquire(vec![
-        (network_of(app, request), PER_PARTY),
-        (format!("workspace:{}", access.workspace()), PER_PARTY),
+        (standing.to_owned(), PER_STANDING),
+        (format!("{standing}:{}", network_of(app, request)), PER_PARTY),
+        (format!("{standing}:workspace:{}", access.workspace()), PER_PARTY),
     ])?;
     // If the client leaves, the call is still counted, and keeps its permit.
     let (chat, settings) = (app.chat().clone(), settings.clone());

@@ -33,15 +33,15 @@ use super::{App, body, events};
 use access::Access;
 pub(super) use access::check_published;
 pub(super) use attachments::Links;
-pub(super) use attachments::{Pace, UploadPermit, UploadPermits};
+pub(super) use attachments::{Pace, StoreTurns, UploadPermits};
 pub(super) use limits::{Limit, Limits, StreamPlace};
 use turns::{Asked, Said};
 pub(super) use visitors::{erase, export};
 
 /// Bytes of a request with a recording.
 const RECORDING_LIMIT: usize = 8 << 20;
-/// Large bodies of one network that arrive at the same time.
-const LARGE_BODIES_PER_NETWORK: usize = 4;
+/// Bytes of a body that are counted for the client's network. The sender of a larger one is identified before it is read.
+const ANONYMOUS_BODY: usize = 64 << 10;
 /// Sent by the hosted widget with each of its requests.
 const FRAME_HEADER: &str = "chatkit-frame-instance-id";
 
@@ -65,11 +65,18 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 
 /// JSON, then `workflow_id`, then access, then the request itself: in this order, whatever else is wrong.
 async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    let large = large_body(&app, &request)?;
-    let is_large = large.is_some();
+    let declared = attachments::declared(&request).and_then(|bytes| usize::try_from(bytes).ok());
+    let declared = declared.unwrap_or_default();
+    let is_large = declared > body::BODY_LIMIT;
+    if is_large {
+        app.chat_limits().check_address(app.client_address(&request))?;
+    }
+    if declared > ANONYMOUS_BODY {
+        access::note_sender(&app, &request).await?;
+    }
+    // The type of the request is known only after its body is read.
     let limit = if is_large { RECORDING_LIMIT } else { body::BODY_LIMIT };
     let bytes = body::read(&request, payload, limit, &**app.clock()).await?;
-    drop(large);
     let document = body::json(&bytes)?;
     let workflow = access::workflow_id(&document)?;
     if !is_large {
@@ -138,19 +145,6 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
             json(threads::feedback(&app, &access, &thread_id, &item_ids, given).await?)
         }
     }
-}
-
-/// The permit of a body that is larger than most requests may be; `None` for other bodies. The type of the request is known only after its body is read.
-fn large_body(app: &App, request: &HttpRequest) -> ApiResult<Option<UploadPermit>> {
-    let limit = u64::try_from(body::BODY_LIMIT).unwrap_or(u64::MAX);
-    if attachments::declared(request).is_none_or(|declared| declared <= limit) {
-        return Ok(None);
-    }
-    // Before the body is read, so that slow senders of large bodies count, too.
-    app.chat_limits().check_address(app.client_address(request))?;
-    let network = auth::peer::network(app.client_address(request));
-    let permit = app.large_body_permits().acquire(vec![(network.to_string(), LARGE_BODIES_PER_NETWORK)]);
-    permit.map(Some).map_err(|_| ApiError::new(ErrorCode::Overloaded))
 }
 
 fn json(answer: impl serde::Serialize) -> ApiResult<HttpResponse> {

@@ -16,6 +16,7 @@ use wire::{AuditAction, ErrorCode};
 
 use super::credential::{self, Credential};
 use super::scopes::Asked;
+use super::sender::note_sender;
 use super::{app_of, denial, place};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, cors, request_id};
@@ -77,6 +78,9 @@ impl<S: Asked> Caller<S> {
             scope: PhantomData,
         };
         caller.check().await?;
+        if let Some(name) = caller.name() {
+            note_sender(request, name);
+        }
         Ok(caller)
     }
 

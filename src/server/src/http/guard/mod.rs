@@ -14,6 +14,7 @@ mod limiter;
 mod page_caller;
 mod person;
 mod scopes;
+mod sender;
 mod socket;
 mod watcher;
 mod workspace;
@@ -36,6 +37,7 @@ pub(super) use scopes::{
     VaultWrite, WorkflowsExecute, WorkflowsRead, WorkflowsReadExecute, WorkflowsWrite, WorkspacesRead,
     WorkspacesWrite,
 };
+pub(super) use sender::{note_sender, sender};
 pub(super) use socket::SocketCaller;
 pub(super) use watcher::Watcher;
 use wire::ErrorCode;

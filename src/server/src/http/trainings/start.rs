@@ -32,7 +32,7 @@ pub(super) async fn create(
     request: HttpRequest,
     payload: Payload,
 ) -> ApiResult<HttpResponse> {
-    let (bytes, _permit) = body::read_large(&caller, &request, payload, CASES_LIMIT).await?;
+    let bytes = body::read(&request, payload, CASES_LIMIT, &**caller.app().clock()).await?;
     let key = idempotency::key(&request)?;
     let workflow = caller.workflow(&name).await?;
     let mut members = body::large_object(&request, bytes).await?;

@@ -17,6 +17,7 @@ const fn closing(code: u16, reason: ErrorCode) -> Closing {
 pub(super) fn of_fault(fault: Fault) -> Closing {
     match fault {
         Fault::TooLarge => closing(1009, ErrorCode::SocketMessageTooLarge),
+        Fault::Overloaded => closing(1013, ErrorCode::Overloaded),
         Fault::NotUtf8 => closing(1007, ErrorCode::SocketProtocol),
         Fault::Protocol => closing(1002, ErrorCode::SocketProtocol),
     }

@@ -15,10 +15,11 @@ use wire::operations::socket as operations;
 
 use super::edge::STATEMENT_LIMIT;
 use super::error::{ApiError, ApiResult};
-use super::guard::SocketCaller;
+use super::guard::{self, SocketCaller};
 use super::query::Params;
 use super::request_id;
 use super::routes::Routes;
+use crate::ws::MessageIntake;
 use conversation::Conversation;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
@@ -46,7 +47,9 @@ async fn connect(request: HttpRequest, name: Path<String>, payload: Payload) -> 
     }
     let limit = app.config().http.ws_max_message_bytes;
     let not_one = |_| ApiError::new(ErrorCode::SocketUpgradeRequired);
-    let (mut response, socket) = crate::ws::open(&request, payload, limit, app.clock()).map_err(not_one)?;
+    let intake = MessageIntake::new(app.body_budget().clone(), guard::sender(app, &request), limit);
+    let opened = crate::ws::open(&request, payload, intake, app.clock());
+    let (mut response, socket) = opened.map_err(not_one)?;
     handshake::choose_protocol(&request, &mut response);
     let conversation = Conversation::new(caller, workflow, socket);
     let conversing = store::with_statement_limit(STATEMENT_LIMIT, conversation.run());

@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use kernel::{AttachmentId, ThreadId};
 use uuid::Uuid;
 use wire::chat::{Attachment, AttachmentKind};
 
 use super::claims::CLAIM_LIMIT;
+use super::uploads::{NotKept, UploadOfDay, count};
 use crate::blobs::uses;
 use crate::chat::owner::OwnerKind;
 use crate::schema::attachments;
@@ -188,11 +189,27 @@ impl Store {
         rows.into_iter().map(Row::read).collect()
     }
 
-    /// Stores an attachment whose bytes will be uploaded later.
+    /// Stores an attachment whose bytes will be uploaded later. They count for the day now, so that a client cannot announce more than it
+    /// may upload.
     ///
     /// # Errors
-    /// [`StoreError`] if the database does not answer.
-    pub async fn announce_attachment(&self, new: &NewAttachment) -> Result<(), StoreError> {
+    /// [`NotKept`]; nothing has changed then.
+    pub async fn announce_attachment(&self, new: &NewAttachment, today: &UploadOfDay) -> Result<(), NotKept> {
+        let mut connection = self.connection().await?;
+        connection
+            .transaction(async |connection| {
+                count(connection, new, today).await?;
+                self.insert_announced(connection, new).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn insert_announced(
+        &self,
+        connection: &mut AsyncPgConnection,
+        new: &NewAttachment,
+    ) -> QueryResult<usize> {
         diesel::insert_into(attachments::table)
             .values((
                 attachments::id.eq(new.id.0),
@@ -206,9 +223,8 @@ impl Store {
                 attachments::size.eq(i64::try_from(new.size).unwrap_or(i64::MAX)),
                 attachments::created_at.eq(self.now()),
             ))
-            .execute(&mut *self.connection().await?)
-            .await?;
-        Ok(())
+            .execute(connection)
+            .await
     }
 
     /// Deletes an attachment unless a message contains it or a start has claimed it. Returns true if it was deleted.

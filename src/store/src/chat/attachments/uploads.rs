@@ -113,7 +113,10 @@ impl Store {
                         None => {}
                     }
                 }
-                count(connection, new, today).await?;
+                // Those of an announced attachment were counted when it was announced.
+                if !announced {
+                    count(connection, new, today).await?;
+                }
                 let of = |kind| BlobUse { kind, owner: new.id.0, workspace: new.workspace };
                 written.store(connection, now).await?;
                 uses::insert(connection, &digest, of(ATTACHMENT)).await?;
@@ -176,7 +179,7 @@ impl Store {
 }
 
 /// Counts the bytes for the day, unless they are too many.
-async fn count(
+pub(super) async fn count(
     connection: &mut AsyncPgConnection,
     new: &NewAttachment,
     today: &UploadOfDay,

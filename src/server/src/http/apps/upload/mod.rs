@@ -1,4 +1,4 @@
-//! The upload of a bundle: the caller and the app first, then a permit, then the body to a file.
+//! The upload of a bundle: the caller and the app first, then the body to a file, then a permit for its check.
 
 mod check;
 mod folder;
@@ -21,15 +21,18 @@ use wire::{BundleFinding, ErrorCode};
 pub(super) use check::{Checked, check};
 use folder::{UploadFile, UploadFolder};
 use permits::{BundlePermit, BundlePermits};
-use receive::{Form, receive};
+use receive::{Archive, Form, receive};
 
 use super::find;
 use crate::http::App;
+use crate::http::chat::UploadPermits;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{Asked, Caller};
+use crate::http::guard::{self, Asked, Caller};
 use crate::http::idempotency::{self, Once, Reply};
 use crate::http::query;
 
+/// Archives of one caller that are received at the same time.
+const PER_CALLER: usize = 4;
 /// Seconds after which an upload that found no permit should be tried again.
 const RETRY_SECONDS: i64 = 5;
 
@@ -37,7 +40,9 @@ const RETRY_SECONDS: i64 = 5;
 pub(crate) struct BundleUploads {
     /// Their folder.
     folder: UploadFolder,
-    /// How many are received and checked at once.
+    /// Archives that are received at the same time, by caller.
+    receiving: UploadPermits,
+    /// Archives that are checked at the same time.
     permits: BundlePermits,
 }
 
@@ -47,7 +52,11 @@ impl BundleUploads {
     /// # Errors
     /// If it cannot be created or read.
     pub(crate) fn open(data: &Path) -> io::Result<Self> {
-        Ok(Self { folder: UploadFolder::open(data)?, permits: BundlePermits::new() })
+        Ok(Self {
+            folder: UploadFolder::open(data)?,
+            receiving: UploadPermits::default(),
+            permits: BundlePermits::new(),
+        })
     }
 }
 
@@ -135,12 +144,17 @@ impl<S: Asked> Upload<S> {
         form.check_length(request, limit)?;
         all.chat().check_room(app.workspace_id)?;
         let clock = &**all.clock();
-        let permit = all.bundle_uploads().permits.acquire(app.workspace_id, clock).await;
-        let permit = permit.ok_or_else(busy)?;
+        let receiving = all.bundle_uploads().receiving.acquire(vec![(caller.identity(), PER_CALLER)]);
+        let _receiving = receiving.map_err(|_| busy())?;
         let file = all.bundle_uploads().folder.create(all.new_id()?);
         let file = file.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
-        let received = receive(request, form, body, (&file, limit), clock).await?;
-        Ok((file, received.digest, permit))
+        let reservation = all.body_budget().begin(guard::sender(all, request));
+        let mut archive = Archive::new(&file, limit, reservation)?;
+        receive(request, form, body, &mut archive, clock).await?;
+        let digest = archive.finish().await?;
+        // Only now: a slow client keeps no other client waiting.
+        let permit = all.bundle_uploads().permits.acquire(app.workspace_id, clock).await;
+        Ok((file, digest, permit.ok_or_else(busy)?))
     }
 
     /// Makes the changes, all or none, and the answer with them.

@@ -19,6 +19,7 @@ use wire::{ErrorCode, FieldError};
 
 use super::folder::UploadFile;
 use super::pace::UploadPace;
+use crate::body_budget::{PER_SENDER, Reservation};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 
@@ -28,6 +29,8 @@ const PART: &str = "bundle";
 const AROUND: u64 = 64 << 10;
 /// Bytes that are written at once.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
+/// Counted bytes of one archive: all that a caller may send at the same time fit into the budget of a sender.
+const MAX_COUNTED: usize = PER_SENDER / super::PER_CALLER;
 
 /// How the archive comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,39 +86,32 @@ impl Form {
     }
 }
 
-/// An archive that was received.
-pub(super) struct Received {
-    /// SHA-256.
-    pub(super) digest: [u8; 32],
-}
-
-/// Writes the archive to the file.
+/// Writes the archive of a body.
 ///
 /// # Errors
-/// 408, 413, 422, and 507 if the disk is full.
+/// 408, 413, 422, 503, and 507 if the disk is full.
 pub(super) async fn receive(
     request: &HttpRequest,
     form: Form,
     mut body: Payload,
-    (file, limit): (&UploadFile, u64),
+    archive: &mut Archive,
     clock: &dyn Clock,
-) -> ApiResult<Received> {
+) -> ApiResult<()> {
     let mut pace = UploadPace::new(clock);
-    let mut archive = Archive::new(file, limit)?;
     match form {
         Form::Raw => {
             while let Some(bytes) = pace.next(&mut body, of_bytes).await? {
                 archive.take(&bytes.map_err(broken_off)?).await?;
             }
+            Ok(())
         }
         Form::Multipart => {
-            let excess = Rc::new(Cell::new(false));
+            let (excess, limit) = (Rc::new(Cell::new(false)), archive.limit);
             let limited = Limited { body, left: form.largest(limit), excess: Rc::clone(&excess) };
-            let part = of_form(Multipart::new(request.headers(), limited), &mut archive, &mut pace).await;
-            part.map_err(|error| if excess.get() { too_large(limit) } else { error })?;
+            let part = of_form(Multipart::new(request.headers(), limited), archive, &mut pace).await;
+            part.map_err(|error| if excess.get() { too_large(limit) } else { error })
         }
     }
-    archive.finish().await
 }
 
 async fn of_form(mut form: Multipart, archive: &mut Archive, pace: &mut UploadPace<'_>) -> ApiResult<()> {
@@ -145,19 +141,25 @@ fn of_bytes<E>(item: &Result<Bytes, E>) -> usize {
     item.as_ref().map_or(0, Bytes::len)
 }
 
-/// The archive as it is written.
-struct Archive {
+/// An archive that is being written to its file.
+pub(super) struct Archive {
     file: File,
     limit: u64,
     size: u64,
     digest: digest::Context,
     waiting: BytesMut,
+    reservation: Reservation,
 }
 
 impl Archive {
-    fn new(file: &UploadFile, limit: u64) -> ApiResult<Self> {
+    /// An empty archive of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// The process has too many open files.
+    pub(super) fn new(file: &UploadFile, limit: u64, reservation: Reservation) -> ApiResult<Self> {
+        let file = file.handle().map_err(unwritten)?;
         let digest = digest::Context::new(&digest::SHA256);
-        Ok(Self { file: file.handle().map_err(unwritten)?, limit, size: 0, digest, waiting: BytesMut::new() })
+        Ok(Self { file, limit, size: 0, digest, waiting: BytesMut::new(), reservation })
     }
 
     async fn take(&mut self, bytes: &[u8]) -> ApiResult<()> {
@@ -165,6 +167,8 @@ impl Archive {
         if self.size > self.limit {
             return Err(too_large(self.limit));
         }
+        let counted = usize::try_from(self.size).unwrap_or(MAX_COUNTED).min(MAX_COUNTED);
+        self.reservation.grow(counted).map_err(|full| super::busy().with_cause(full))?;
         self.digest.update(bytes);
         self.waiting.extend_from_slice(bytes);
         if self.waiting.len() >= WRITTEN_AT_ONCE { self.write().await } else { Ok(()) }
@@ -177,12 +181,16 @@ impl Archive {
         written.map_err(std::io::Error::other).flatten().map_err(unwritten)
     }
 
-    async fn finish(mut self) -> ApiResult<Received> {
+    /// Writes the rest. Returns the SHA-256 of the archive.
+    ///
+    /// # Errors
+    /// 507 if the disk is full.
+    pub(super) async fn finish(mut self) -> ApiResult<[u8; 32]> {
         self.write().await?;
         self.file.seek(SeekFrom::Start(0)).map_err(unwritten)?;
         let mut digest = [0; 32];
         digest.copy_from_slice(self.digest.finish().as_ref());
-        Ok(Received { digest })
+        Ok(digest)
     }
 }
 

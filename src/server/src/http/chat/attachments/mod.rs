@@ -1,5 +1,6 @@
 //! Attachments: uploading files, naming them in messages, showing images.
 
+mod intake;
 mod named;
 mod permits;
 mod preview;
@@ -11,7 +12,7 @@ mod uploader;
 
 pub(super) use named::{again, of_message};
 pub(super) use permits::PER_PARTY;
-pub(in crate::http) use permits::{UploadPermit, UploadPermits};
+pub(in crate::http) use permits::{StoreTurns, UploadPermits};
 pub(super) use preview::preview;
 pub(in crate::http) use receive::Pace;
 pub(super) use receive::declared;

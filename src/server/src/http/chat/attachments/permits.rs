@@ -4,45 +4,43 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use wire::ErrorCode;
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// Of all callers of the instance.
-const PER_INSTANCE: usize = 8;
 /// Of one session.
 pub(super) const PER_SESSION: usize = 2;
-/// Of one network, and of one workspace: half of all.
-pub(in crate::http::chat) const PER_PARTY: usize = 4;
+/// Of one network, and of one workspace.
+pub(in crate::http) const PER_PARTY: usize = 4;
+/// Uploads that store bytes at the same time: of all authenticated callers, and of all strangers.
+const STORING: usize = 8;
 /// Seconds after which a refused client should try again.
 const RETRY_SECONDS: i64 = 2;
 
-/// The uploads that are in progress, by what limits them. Cheap to clone.
+/// The permits in use, by the party that they count for. Cheap to clone.
 #[derive(Clone, Default)]
-pub(in crate::http) struct UploadPermits(Arc<Mutex<Open>>);
-
-#[derive(Default)]
-struct Open {
-    all: usize,
-    by_party: HashMap<String, usize>,
-}
+pub(in crate::http) struct UploadPermits(Arc<Mutex<HashMap<String, usize>>>);
 
 impl UploadPermits {
-    /// Takes a permit, unless one of these parties has as many as it may; dropping the permit returns it.
+    /// Acquires a permit, unless one of these parties has as many as it may; dropping the permit returns it.
     pub(in crate::http) fn acquire(&self, parties: Vec<(String, usize)>) -> ApiResult<UploadPermit> {
         let mut open = self.0.lock();
-        let has_room =
-            |(party, most): &(String, usize)| open.by_party.get(party).copied().unwrap_or_default() < *most;
-        if open.all >= PER_INSTANCE || !parties.iter().all(has_room) {
-            return Err(ApiError::new(ErrorCode::ChatRateLimitedUploads).retry_after(RETRY_SECONDS));
+        let has_room = |(party, most): &(String, usize)| open.get(party).copied().unwrap_or_default() < *most;
+        if !parties.iter().all(has_room) {
+            return Err(busy());
         }
-        open.all += 1;
         let parties: Vec<String> = parties.into_iter().map(|(party, _)| party).collect();
         for party in &parties {
-            *open.by_party.entry(party.clone()).or_default() += 1;
+            *open.entry(party.clone()).or_default() += 1;
         }
         Ok(UploadPermit { parties, permits: self.clone() })
     }
+}
+
+/// 429: the client has enough uploads in progress.
+pub(super) fn busy() -> ApiError {
+    ApiError::new(ErrorCode::ChatRateLimitedUploads).retry_after(RETRY_SECONDS)
 }
 
 /// The permit of an upload.
@@ -54,15 +52,34 @@ pub(in crate::http) struct UploadPermit {
 impl Drop for UploadPermit {
     fn drop(&mut self) {
         let mut open = self.permits.0.lock();
-        open.all = open.all.saturating_sub(1);
         for party in &self.parties {
-            if let Some(count) = open.by_party.get_mut(party) {
+            if let Some(count) = open.get_mut(party) {
                 *count = count.saturating_sub(1);
                 if *count == 0 {
-                    open.by_party.remove(party);
+                    open.remove(party);
                 }
             }
         }
+    }
+}
+
+/// Turns to store bytes. An upload holds one only while it stores, so that a slow client keeps no other client waiting.
+pub(in crate::http) struct StoreTurns {
+    known: Semaphore,
+    strangers: Semaphore,
+}
+
+impl Default for StoreTurns {
+    fn default() -> Self {
+        Self { known: Semaphore::new(STORING), strangers: Semaphore::new(STORING) }
+    }
+}
+
+impl StoreTurns {
+    /// Waits for a turn.
+    pub(super) async fn next(&self, is_stranger: bool) -> ApiResult<SemaphorePermit<'_>> {
+        let turns = if is_stranger { &self.strangers } else { &self.known };
+        turns.acquire().await.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
     }
 }
 
@@ -71,22 +88,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_has_two_permits_a_network_four_and_the_instance_eight() {
+    fn a_session_has_two_permits_and_a_network_four() {
         let permits = UploadPermits::default();
-        let of = |session: &str, network: &str| {
+        let acquire = |session: &str, network: &str| {
             permits.acquire(vec![(format!("s{session}"), PER_SESSION), (format!("n{network}"), PER_PARTY)])
         };
-        let first = of("a", "1").unwrap();
-        let second = of("a", "1").unwrap();
-        assert!(of("a", "2").is_err(), "of the session");
+        let first = acquire("a", "1").unwrap();
+        let second = acquire("a", "1").unwrap();
+        assert!(acquire("a", "2").is_err(), "of the session");
         drop(first);
-        let third = of("a", "1").unwrap();
-        let others: Vec<_> = ["b", "c"].map(|session| of(session, "1").unwrap()).into();
-        assert!(of("d", "1").is_err(), "of the network");
-        let more: Vec<_> = ["e", "f", "g", "h"].map(|session| of(session, "2").unwrap()).into();
-        assert!(of("i", "3").is_err(), "eight are open");
-        drop((second, third, others, more));
-        let open = permits.0.lock();
-        assert!(open.all == 0 && open.by_party.is_empty());
+        let third = acquire("a", "1").unwrap();
+        let others: Vec<_> = ["b", "c"].map(|session| acquire(session, "1").unwrap()).into();
+        assert!(acquire("d", "1").is_err(), "of the network");
+        let more: Vec<_> = ["e", "f", "g", "h"].map(|session| acquire(session, "2").unwrap()).into();
+        let next = acquire("i", "3").unwrap();
+        drop((second, third, others, more, next));
+        assert!(permits.0.lock().is_empty());
     }
 }

@@ -6,12 +6,13 @@ use actix_multipart::{Field, Multipart, MultipartError};
 use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::header;
-use actix_web::web::{Bytes, Payload};
+use actix_web::web::Bytes;
 use control::uploads::Upload;
 use futures_util::{Stream, StreamExt};
 use kernel::Clock;
 use wire::{ErrorCode, FieldError};
 
+use super::intake::{ArrivingBody, Intake};
 use crate::http::error::{ApiError, ApiResult};
 
 /// The part with the file.
@@ -110,9 +111,14 @@ impl<E> Weigh for Result<Field, E> {
 }
 
 /// Writes a raw body to the upload.
-pub(super) async fn raw(mut body: Payload, upload: &mut Upload, pace: &mut Pace<'_>) -> ApiResult<()> {
+pub(super) async fn raw(
+    mut body: ArrivingBody,
+    upload: &mut Upload,
+    intake: &mut Intake<'_>,
+    pace: &mut Pace<'_>,
+) -> ApiResult<()> {
     while let Some(bytes) = pace.next(&mut body).await? {
-        upload.write(&bytes.map_err(broken_off)?).await?;
+        intake.store(upload, &bytes.map_err(broken_off)?).await?;
     }
     Ok(())
 }
@@ -126,7 +132,11 @@ pub(super) struct FilePart {
 
 impl FilePart {
     /// Finds it.
-    pub(super) async fn find(request: &HttpRequest, body: Payload, pace: &mut Pace<'_>) -> ApiResult<Self> {
+    pub(super) async fn find(
+        request: &HttpRequest,
+        body: ArrivingBody,
+        pace: &mut Pace<'_>,
+    ) -> ApiResult<Self> {
         if !is_form(request) {
             let message =
                 "Send the file as the part `file` of a form, with Content-Type multipart/form-data.";
@@ -154,10 +164,15 @@ impl FilePart {
     }
 
     /// Writes it to the upload, and reads the rest of the form.
-    pub(super) async fn receive(self, upload: &mut Upload, pace: &mut Pace<'_>) -> ApiResult<()> {
+    pub(super) async fn receive(
+        self,
+        upload: &mut Upload,
+        intake: &mut Intake<'_>,
+        pace: &mut Pace<'_>,
+    ) -> ApiResult<()> {
         let Self { mut form, mut field, mut others } = self;
         while let Some(bytes) = pace.next(&mut field).await? {
-            upload.write(&bytes.map_err(unreadable)?).await?;
+            intake.store(upload, &bytes.map_err(unreadable)?).await?;
         }
         drop(field);
         while let Some(field) = pace.next(&mut form).await? {

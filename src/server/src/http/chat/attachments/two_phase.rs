@@ -3,13 +3,13 @@
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use auth::link::LinkUse;
-use control::uploads::Upload;
 use kernel::AttachmentId;
 use store::StoredAttachment;
 use wire::ErrorCode;
 use wire::chat::Attachment;
 
 use super::super::access::Access;
+use super::intake::{Intake, arriving};
 use super::preview::signed;
 use super::receive::{FilePart, Pace, check_encoding, declared, is_form, raw};
 use super::records::Links;
@@ -48,30 +48,24 @@ async fn store(app: &App, request: &HttpRequest, id: &str, body: Payload) -> Api
     let stored = app.uploads().named(id).await?;
     let stored = stored.ok_or_else(|| ApiError::new(ErrorCode::AttachmentNotFound))?;
     app.chat().check_room(stored.workspace)?;
-    let network = network_of(app, request);
-    let _permit = uploader::permit(app, &stored.session, &network, stored.workspace)?;
-    let announced = stored.size;
-    let mut upload = app.uploads().begin_announced(stored, network).await?;
-    receive(app, request, body, announced, &mut upload).await?;
-    let stored = upload.finish().await?;
-    Ok(Links::of(app, request).attachment(&stored))
-}
-
-async fn receive(
-    app: &App,
-    request: &HttpRequest,
-    body: Payload,
-    announced: u64,
-    upload: &mut Upload,
-) -> ApiResult<()> {
-    let mut pace = Pace::new(&**app.clock());
-    if is_form(request) {
-        return FilePart::find(request, body, &mut pace).await?.receive(upload, &mut pace).await;
-    }
-    if declared(request).is_some_and(|declared| declared != announced) {
+    let is_form = is_form(request);
+    if !is_form && declared(request).is_some_and(|declared| declared != stored.size) {
         return Err(ApiError::new(ErrorCode::AttachmentSizeMismatch));
     }
-    raw(body, upload, &mut pace).await
+    let mut pace = Pace::new(&**app.clock());
+    let body = arriving(body, &mut pace).await?;
+    let network = network_of(app, request);
+    let sender = uploader::sender(app, request, &stored.session);
+    let mut intake = Intake::begin(app, sender, &stored.session, &network)?;
+    let mut upload = app.uploads().begin_announced(stored, network)?;
+    if is_form {
+        let part = FilePart::find(request, body, &mut pace).await?;
+        part.receive(&mut upload, &mut intake, &mut pace).await?;
+    } else {
+        raw(body, &mut upload, &mut intake, &mut pace).await?;
+    }
+    let stored = upload.finish().await?;
+    Ok(Links::of(app, request).attachment(&stored))
 }
 
 /// Deletes an attachment that no message contains.

@@ -3,6 +3,7 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 
+use super::intake::{Intake, arriving};
 use super::receive::{FilePart, Pace, check_encoding, declared};
 use super::records::Links;
 use super::uploader;
@@ -21,12 +22,14 @@ pub(in crate::http::chat) async fn upload(
     check_encoding(&request)?;
     let uploader = uploader::judge(&app, &request).await?;
     app.chat().check_room(uploader.workspace)?;
-    let _permit = uploader::permit(&app, &uploader.session, &uploader.network, uploader.workspace)?;
     let mut pace = Pace::new(&**app.clock());
+    let body = arriving(payload, &mut pace).await?;
+    let sender = uploader::sender(&app, &request, &uploader.session);
+    let mut intake = Intake::begin(&app, sender, &uploader.session, &uploader.network)?;
     let least = declared(&request).map(|bytes| bytes.saturating_sub(AROUND).max(1));
-    let part = FilePart::find(&request, payload, &mut pace).await?;
+    let part = FilePart::find(&request, body, &mut pace).await?;
     let mut upload = app.uploads().begin(uploader, &part.name(), least).await?;
-    part.receive(&mut upload, &mut pace).await?;
+    part.receive(&mut upload, &mut intake, &mut pace).await?;
     let stored = upload.finish().await?;
     Ok(HttpResponse::Ok().json(Links::of(&app, &request).attachment(&stored)))
 }

@@ -12,7 +12,7 @@ use wire::{ErrorCode, FieldError};
 
 use super::super::access::Access;
 use super::super::cookie;
-use super::permits::{PER_PARTY, PER_SESSION, UploadPermit};
+use crate::body_budget::Sender;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Credential, credential};
 use crate::http::query::Params;
@@ -20,6 +20,11 @@ use crate::http::{App, cors, session};
 
 /// The header that names the workflow.
 const WORKFLOW: &str = "x-workflow-id";
+
+/// Prefix of sessions of authenticated callers without a workflow.
+const CALLER: &str = "caller:";
+/// Prefixes of sessions whose callers are authenticated.
+const AUTHENTICATED: [&str; 3] = [CALLER, "session:", "user:"];
 
 /// Judges the caller of a direct upload.
 pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Uploader> {
@@ -62,13 +67,13 @@ pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &Access) -> ApiR
     })
 }
 
-/// The permit of an upload of this session, network and workspace.
-pub(super) fn permit(app: &App, session: &str, network: &str, workspace: Uuid) -> ApiResult<UploadPermit> {
-    app.upload_permits().acquire(vec![
-        (format!("session:{session}"), PER_SESSION),
-        (network.to_owned(), PER_PARTY),
-        (format!("workspace:{workspace}"), PER_PARTY),
-    ])
+/// The sender of an upload for this session.
+pub(super) fn sender(app: &App, request: &HttpRequest, session: &str) -> Sender {
+    if AUTHENTICATED.iter().any(|prefix| session.starts_with(prefix)) {
+        Sender::Known(session.to_owned())
+    } else {
+        Sender::Stranger(auth::peer::network(app.client_address(request)))
+    }
 }
 
 async fn without_workflow(app: &App, request: &HttpRequest) -> ApiResult<Uploader> {
@@ -88,7 +93,7 @@ async fn without_workflow(app: &App, request: &HttpRequest) -> ApiResult<Uploade
         let principal = app.gate().judge(credential(request.headers()), address).await?;
         let session = match principal.is_anonymous() {
             true => by_address(app, request),
-            false => format!("caller:{}", principal.actor().name()),
+            false => format!("{CALLER}{}", principal.actor().name()),
         };
         return Ok(anyone(workspace_of(app, &principal).await?, session));
     }

@@ -1,0 +1,62 @@
+//! The bytes of an upload on their way to the store: counted as they arrive, and stored in turns.
+
+use actix_web::error::PayloadError;
+use actix_web::web::{Bytes, Payload};
+use control::uploads::Upload;
+use futures_util::stream::{self, LocalBoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+
+use super::permits::{PER_PARTY, PER_SESSION, UploadPermit, busy};
+use super::receive::Pace;
+use crate::body_budget::{PER_SENDER, Reservation, Sender};
+use crate::http::App;
+use crate::http::error::ApiResult;
+
+/// Counted bytes of one upload: the uploads of a network fit into the budget of a sender.
+const MAX_COUNTED: usize = PER_SENDER / PER_PARTY;
+
+/// A body of which the first bytes have arrived.
+pub(super) type ArrivingBody = LocalBoxStream<'static, Result<Bytes, PayloadError>>;
+
+/// Waits for the first bytes of a body: a client that only announces a file takes nothing from others.
+pub(super) async fn arriving(mut body: Payload, pace: &mut Pace<'_>) -> ApiResult<ArrivingBody> {
+    let first = pace.next(&mut body).await?;
+    Ok(stream::iter(first).chain(body.into_stream()).boxed_local())
+}
+
+/// The resources of an upload in progress.
+pub(super) struct Intake<'a> {
+    app: &'a App,
+    is_stranger: bool,
+    reservation: Reservation,
+    size: usize,
+    _permit: UploadPermit,
+}
+
+impl<'a> Intake<'a> {
+    /// Begins the upload of a session.
+    ///
+    /// # Errors
+    /// 429 if the session or its network has enough uploads in progress.
+    pub(super) fn begin(app: &'a App, sender: Sender, session: &str, network: &str) -> ApiResult<Self> {
+        let is_stranger = sender.is_stranger();
+        let standing = if is_stranger { "stranger" } else { "known" };
+        let permit = app.upload_permits().acquire(vec![
+            (format!("session:{session}"), PER_SESSION),
+            (format!("{standing}:{network}"), PER_PARTY),
+        ])?;
+        let reservation = app.body_budget().begin(sender);
+        Ok(Self { app, is_stranger, reservation, size: 0, _permit: permit })
+    }
+
+    /// Stores the next bytes of the file.
+    ///
+    /// # Errors
+    /// 429 if too many bytes of unfinished bodies are counted; as [`Upload::write`].
+    pub(super) async fn store(&mut self, upload: &mut Upload, bytes: &[u8]) -> ApiResult<()> {
+        self.size = MAX_COUNTED.min(self.size + bytes.len());
+        self.reservation.grow(self.size).map_err(|full| busy().with_cause(full))?;
+        let _turn = self.app.store_turns().next(self.is_stranger).await?;
+        Ok(upload.write(bytes).await?)
+    }
+}
