@@ -27,6 +27,7 @@ use crate::cdn::WidgetScript;
 use crate::http::{App, AppParts, BundleUploads, Gate, GateParts};
 use crate::keys::KeysError;
 use crate::listener::{ListenError, listen};
+use crate::open_files::OpenFiles;
 use crate::running::{Running, STREAMS_END};
 use crate::tls::{PairError, Tls};
 use crate::tokens::{Tokens, TokensError};
@@ -127,6 +128,8 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         );
     }
     let tls = config.http.tls.as_ref().map(Tls::load).transpose()?;
+    let files = OpenFiles::raise();
+    tracing::info!(limit = files.limit(), connections = files.connections(), "open files");
     let listener = listener.map_or_else(|| listen(config), Ok)?;
     let address = listener.local_addr()?;
     let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));
@@ -225,7 +228,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         widget_script,
         tls: tls.clone(),
     });
-    let (server, serving) = serve(config, &app, listener, tls.clone())?;
+    let (server, serving) = serve(config, &app, listener, files, tls.clone())?;
     let watching = tls.map(|tls| tokio::task::spawn_local(tls.watch(Arc::clone(&clock))));
     Ok(Running {
         watching,
@@ -343,10 +346,11 @@ fn serve(
     config: &Config,
     app: &App,
     listener: TcpListener,
+    files: OpenFiles,
     tls: Option<Tls>,
 ) -> Result<(ServerHandle, JoinHandle<std::io::Result<()>>), StartError> {
     let shutdown_timeout = STREAMS_END.as_secs();
-    let options = http1::Options { workers: config.http.workers, shutdown_timeout, tls };
+    let options = http1::Options { workers: config.http.workers, shutdown_timeout, files, tls };
     let server = http1::serve(app, listener, &options)?;
     let handle = server.handle();
     Ok((handle, tokio::task::spawn_local(server)))

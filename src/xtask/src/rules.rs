@@ -133,7 +133,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
         &[
             "exposure",
             "body_budget",
-           
+            "open_files",
             "cdn",
             "tokens",
             "oidc",

@@ -11,6 +11,7 @@ mod effects;
 mod interrupted;
 mod items;
 mod loops;
+mod open_files;
 mod oracle;
 mod pair;
 mod questions;

@@ -23,6 +23,7 @@ pub(crate) struct Service {
     home: TempDir,
     data_dir: PathBuf,
     more: Vec<(&'static str, String)>,
+    open_files: Option<u32>,
 }
 
 impl Service {
@@ -43,6 +44,7 @@ impl Service {
             data_dir: home.path().canonicalize().unwrap().join("data"),
             home,
             more: Vec::new(),
+            open_files: None,
         }
     }
 
@@ -55,6 +57,11 @@ impl Service {
     /// Sets a configuration variable.
     pub(crate) fn set(&mut self, name: &'static str, value: String) {
         self.more.push((name, value));
+    }
+
+    /// Limits the files that it may have open.
+    pub(crate) fn limit_open_files(&mut self, limit: u32) {
+        self.open_files = Some(limit);
     }
 
     /// Everything that it has logged.
@@ -77,7 +84,14 @@ impl Service {
     pub(crate) fn start(&mut self) {
         let (host, port) = self.address.split_once(':').unwrap();
         let log = OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
-        let mut command = Command::new(&self.binary);
+        let mut command = match self.open_files {
+            None => Command::new(&self.binary),
+            Some(limit) => {
+                let mut shell = Command::new("sh");
+                shell.arg("-c").arg(format!("ulimit -n {limit}; exec \"$0\" \"$@\"")).arg(&self.binary);
+                shell
+            }
+        };
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("SERVICE_") && name != "SERVICE_PG_BIN" {
                 command.env_remove(name);

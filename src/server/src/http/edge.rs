@@ -16,7 +16,7 @@ use tracing::Instrument;
 
 use super::answered::{ReportedBody, ResponseEnd};
 use super::interim::Expectation;
-use super::{alias, guard, origin, refused, request_id};
+use super::{alias, guard, origin, refused, request_id, surplus};
 
 /// How long a request waits for the answer to a statement before it is answered with 503.
 pub(super) const STATEMENT_LIMIT: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ pub(super) async fn middleware(
     let path = without_secret(request.path());
     let span = tracing::info_span!("request", id = %id, method = %request.method(), path);
     let header = HeaderValue::from_str(&id);
-    let checked = span.in_scope(|| refused::check(&request));
+    let checked = span.in_scope(|| refused::check(&request).and_then(|()| surplus::check(&request)));
     let mut response = match checked.and_then(|()| origin::check_host(request.head())) {
         Ok(()) => {
             let expectation = Expectation::of(&mut request);
@@ -48,7 +48,7 @@ pub(super) async fn middleware(
             response
         }
     };
-    if refused::is_last(response.request()) {
+    if refused::is_last(response.request()) || surplus::is_surplus(response.request()) {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     let headers = response.headers_mut();

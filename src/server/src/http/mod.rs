@@ -38,6 +38,7 @@ mod request_id;
 mod routes;
 mod runs;
 mod session;
+mod surplus;
 mod thread_ids;
 mod tls_ask;
 mod trainings;
@@ -64,6 +65,7 @@ use error::{ApiError, ApiResult};
 pub(crate) use guard::{Gate, GateParts};
 pub(crate) use interim::Interim;
 pub(crate) use refused::{Refusal, Unreadable};
+pub(crate) use surplus::Surplus;
 use wire::ErrorCode;
 
 /// Every route.

@@ -10,12 +10,14 @@ use actix_http::ServiceConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::LINGER;
+use super::admission::Admission;
 use super::inbound::Inbound;
 use super::peer::{Sent, acknowledged_bytes, acknowledgements, now};
 use super::socket::Socket;
-use crate::http::{Answered, ClientEnd, Interim, Refusal};
+use crate::http::{Answered, ClientEnd, Interim, Refusal, Surplus};
 use crate::ws::ReadEnd;
 
 /// How long a client may read nothing of what is sent to it.
@@ -31,6 +33,9 @@ pub(super) struct Connection {
     inbound: Inbound,
     interim: Interim,
     answered: Answered,
+    admission: Admission,
+    /// Completes when the connection is evicted.
+    evicted: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// What is left of an interim answer that is being sent.
     interim_left: &'static [u8],
     /// The end of what is written was sent.
@@ -47,7 +52,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Socket, config: ServiceConfig) -> Self {
+    pub(super) fn new(stream: Socket, config: ServiceConfig, admission: Admission) -> Self {
+        let evicted = admission.evicted().map(|evicted| Box::pin(evicted.cancelled_owned()));
         Self {
             stream,
             end: ReadEnd::default(),
@@ -55,6 +61,8 @@ impl Connection {
             inbound: Inbound::new(config),
             interim: Interim::default(),
             answered: Answered::default(),
+            admission,
+            evicted,
             interim_left: &[],
             is_shut: false,
             linger: None,
@@ -83,6 +91,10 @@ impl Connection {
 
     pub(super) fn answered(&self) -> Answered {
         self.answered.clone()
+    }
+
+    pub(super) fn surplus(&self) -> Surplus {
+        Surplus(self.admission.evicted().is_some())
     }
 
     /// Sends the rest of an interim answer.
@@ -196,6 +208,9 @@ impl AsyncRead for Connection {
         if this.end.is_set() {
             return Poll::Ready(Ok(()));
         }
+        if this.evicted.as_mut().is_some_and(|evicted| evicted.as_mut().poll(context).is_ready()) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         let read = this.inbound.poll_read(&mut this.stream, context, buffer);
         if this.inbound.is_closed() {
             this.client_end.set();
@@ -272,8 +287,10 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
+    use crate::open_files::OpenFiles;
     use crate::tls::Tls;
 
+    use super::super::admission::Admissions;
     use super::super::peer::UNACKNOWLEDGED_LIMIT;
     use super::*;
 
@@ -284,11 +301,15 @@ mod tests {
         ServiceConfig::default()
     }
 
+    fn admission() -> Admission {
+        Admissions::new(OpenFiles::allowed()).admit()
+    }
+
     async fn pair() -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (client, accepted) =
             tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
-        (Connection::new(Socket::Plain(accepted.unwrap().0), config()), client.unwrap())
+        (Connection::new(Socket::Plain(accepted.unwrap().0), config(), admission()), client.unwrap())
     }
 
     #[cfg(target_os = "linux")]
@@ -343,7 +364,7 @@ mod tests {
             Socket::accept(accepted.unwrap().0, Some(&tls)),
             connector.connect("localhost".try_into().unwrap(), client.unwrap())
         );
-        (Connection::new(socket.unwrap(), config()), client.unwrap())
+        (Connection::new(socket.unwrap(), config(), admission()), client.unwrap())
     }
 
     #[tokio::test]

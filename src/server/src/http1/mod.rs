@@ -1,5 +1,6 @@
 //! The HTTP/1.1 listener, which checks each connection before the HTTP library reads it.
 
+mod admission;
 mod connection;
 mod framing;
 mod inbound;
@@ -20,7 +21,9 @@ use actix_web::dev::{AppConfig, Server};
 use tokio::net::TcpStream;
 
 use crate::http::{self, App};
+use crate::open_files::OpenFiles;
 use crate::tls::Tls;
+use admission::Admissions;
 use connection::Connection;
 use socket::Socket;
 
@@ -34,6 +37,8 @@ pub(crate) struct Options {
     pub(crate) workers: usize,
     /// Seconds that a shutdown waits for open connections.
     pub(crate) shutdown_timeout: u64,
+    /// The limit of open files.
+    pub(crate) files: OpenFiles,
     /// The certificate of the port; `None`: requests come without TLS.
     pub(crate) tls: Option<Tls>,
 }
@@ -46,14 +51,17 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
     let (app, address) = (app.clone(), listener.local_addr()?);
     let builder = Server::build()
         .workers(options.workers)
+        // `Admissions` counts connections: a worker with too many would leave the next ones waiting.
+        .max_concurrent_connections(usize::MAX)
         // Streams of running turns stay open until the turns have had time to end.
         .shutdown_timeout(options.shutdown_timeout)
         .disable_signals();
     let shutdown = builder.graceful_shutdown_signal();
     let unparsable = Arc::new(AtomicU64::new(0));
+    let admissions = Admissions::new(options.files);
     let tls = options.tls.clone();
     let server = builder.listen("callboard", listener, move || {
-        let tls = tls.clone();
+        let (tls, admissions) = (tls.clone(), admissions.clone());
         let (shutdown, unparsable) = (shutdown.clone(), Arc::clone(&unparsable));
         let config = ServiceConfig::default();
         let requests = HttpService::build()
@@ -66,6 +74,7 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
                 extensions.insert(connection.refusal());
                 extensions.insert(connection.interim());
                 extensions.insert(connection.answered());
+                extensions.insert(connection.surplus());
             })
             .graceful_shutdown_signal(move || {
                 let shutdown = shutdown.clone();
@@ -75,14 +84,14 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
             .finish(map_config(http::application(app.clone()), |()| AppConfig::default()))
             .map_err(move |error| note(&error, &unparsable));
         fn_service(move |stream: TcpStream| {
-            let (tls, config) = (tls.clone(), config.clone());
+            let (tls, config, admission) = (tls.clone(), config.clone(), admissions.admit());
             async move {
                 // Without it, a turn over a kept-alive connection takes 40 ms more.
                 let _ = stream.set_nodelay(true);
                 let peer = stream.peer_addr().ok();
                 let socket = Socket::accept(stream, tls.as_ref()).await;
                 let socket = socket.map_err(|error| tracing::debug!(%error, "refused a connection"))?;
-                Ok((Connection::new(socket, config), Protocol::Http1, peer))
+                Ok((Connection::new(socket, config, admission), Protocol::Http1, peer))
             }
         })
         .and_then(requests)

@@ -13,6 +13,7 @@ mod folder;
 mod key_set;
 mod mail;
 mod model;
+mod open_files;
 mod provider;
 mod proxy;
 mod report;
@@ -74,6 +75,7 @@ async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
     findings.push(code::judge(&config.sandbox, &code::probe(&config.sandbox).await));
     findings.push(clock::judge(clock.now(), database.inspection()));
     findings.extend(address::judge(&service));
+    findings.push(open_files::judge(server::OpenFiles::allowed()));
     findings.extend(apps::judge(&config));
     findings.push(model::judge(&model::probe(&config, &web).await));
     if let Some(url) = &config.auth.jwks.url {

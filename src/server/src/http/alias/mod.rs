@@ -56,7 +56,7 @@ pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
 }
 
 /// A request without a readable host never gets here.
-fn is_alias(head: &RequestHead, domain: &str) -> bool {
+pub(super) fn is_alias(head: &RequestHead, domain: &str) -> bool {
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
     host.and_then(RequestHost::parse).is_some_and(|host| host.is_within(domain))
 }

@@ -1,0 +1,58 @@
+//! The service at its limit of open files.
+
+use std::net::SocketAddr;
+
+use client::Client;
+use integration_tests::{AnswerExt, Raw, RawAnswer, until};
+use store::testing::TestDatabase;
+
+use super::folder;
+use super::service::Service;
+
+/// More than the connections that are served with 256 files.
+const MANY: usize = 200;
+
+async fn get(address: SocketAddr, path: &str) -> RawAnswer {
+    Raw::connect(address).await.request("GET", path, &[], "").await
+}
+
+#[tokio::test]
+async fn at_the_limit_of_open_files_only_health_checks_are_answered() {
+    let database = TestDatabase::create().await;
+    let folder = folder("open_files");
+    let mut service = Service::new(&folder, Some(database.dsn()));
+    service.limit_open_files(256);
+    service.start();
+    let address: SocketAddr = service.address().parse().unwrap();
+    let health = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
+    until("the service", async || health.ready().await.is_ok_and(|answer| answer.status == 200)).await;
+    drop(health);
+    let json = [("content-type", "application/json")];
+    let made = Raw::connect(address).await.request("POST", "/api/workflows", &json, r#"{"name": "w"}"#).await;
+    let workflow = made.whole().await.value()["id"].as_str().unwrap().to_owned();
+    let path = format!("/ws/workflow/{workflow}");
+    let handshake = [
+        ("upgrade", "websocket"),
+        ("connection", "Upgrade"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    let mut open = Vec::new();
+    let refused = loop {
+        let answer = Raw::connect(address).await.request("GET", &path, &handshake, "").await;
+        if answer.status != 101 {
+            break answer;
+        }
+        open.push(answer);
+        assert!(open.len() < MANY, "no connection is refused");
+    };
+    assert_eq!(refused.header("connection"), Some("close"));
+    assert_eq!(refused.whole().await.refusal(), "503 service.overloaded");
+    for path in ["/healthz", "/readyz", "/api/system/health"] {
+        assert_eq!(get(address, path).await.status, 200, "{path}");
+    }
+    assert!(service.logged().contains("open files"), "{}", service.logged());
+    drop(open);
+    until("room for requests", async || get(address, "/api/workflows").await.status == 200).await;
+    service.stop();
+}
