@@ -2,7 +2,7 @@
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use actors::FixedGate;
+use actors::kinds::training::FixedGate;
 use control::{rollouts, workflows};
 use store::{StoredCanary, StoredRollout, StoredWorkflow, VersionOfCanary};
 use wire::{CanaryCounts, ErrorCode, FieldError, Rollout, RolloutGate, RunningCanary};
