@@ -18,8 +18,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) enum Clearance {
     /// It executes; a suspect with the permit to execute alone.
     Granted(Option<Alone>),
-    /// It has seen too many ends, and fails.
-    Crashed,
     /// Its stop was requested before it executed.
     Stopped,
     /// A shutdown has begun; the next process resumes the run.
