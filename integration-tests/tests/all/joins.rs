@@ -13,7 +13,7 @@ fn template(name: &str) -> Value {
 fn optional() -> Value {
     json!({
         "format": "graph/1",
-        "nodes": ["a", "b", "c", "d"].map(template),
+        "nodes": (["a", "b", "c", "d"].map(template)),
         "edges": [
             {"from": "START", "to": "a"},
             {"from": "a", "cases": [{"when": "inputs.go", "to": "b"}], "else": "END"},
