@@ -50,7 +50,8 @@ async fn a_run_with_an_unmet_join_says_so_in_its_record_its_list_and_its_last_ev
     );
     let list = t.get(&format!("/api/runs?workflow={}", workflow.id)).await.value();
     assert_eq!((&list["data"][0]["error"], &list["data"][0]["warning"]), (&Value::Null, &unmet("d")));
-    let mut events = t.open("GET", &format!("/api/runs/{}/events", run["id"].as_str().unwrap()), &[], "").await;
+    let mut events =
+        t.open("GET", &format!("/api/runs/{}/events", run["id"].as_str().unwrap()), &[], "").await;
     let events = integration_tests::events(&events.rest().await);
     assert_eq!(events.last().unwrap()["payload"], json!({"output": {"done": true}, "warning": unmet("d")}));
 }

@@ -1,4 +1,4 @@
-//! Warnings about addresses to which a secret is sent and that whoever starts a run can choose.
+//! Warnings about addresses that receive a secret and that the caller of a run can choose.
 
 use std::collections::BTreeSet;
 

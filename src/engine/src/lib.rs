@@ -21,6 +21,7 @@ mod functions;
 mod graph;
 mod limits;
 mod mcp;
+mod meter;
 pub mod nodes;
 mod outbound;
 pub mod outbox;

@@ -1,4 +1,4 @@
-//! Warnings that callers can cause: each code is logged at most once a minute, so that nobody fills the log.
+//! Warnings that callers can cause: each code is logged at most once a minute, so that no caller fills the log.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};

@@ -16,7 +16,7 @@ const VAGUE: &[&str] = &[
 ];
 
 /// The maximum of each group. A limit only goes down.
-const LIMITS: Words = Words { pages: 1, code: 271, comments: 138 };
+const LIMITS: Words = Words { pages: 1, code: 270, comments: 138 };
 
 /// Vague words by the kind of line that has them.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -355,7 +355,7 @@ async fn a_gate_keeps_the_versions_of_its_dataset_and_of_workflows_that_judge() 
         (&shown["dataset"], &shown["dataset_version"], &shown["evaluators"][0]["entrypoint"]),
         (&json!("orders"), &json!(1), &json!("workflow:strict@1"))
     );
-    // Whoever may save could pass with a kinder judge and easier cases.
+    // A caller who may save could pass with a kinder judge and easier cases.
     judge(&desk, &strict, "1.0").await;
     let easy = json!({"cases": [{"inputs": {"good": "x", "half": "x", "bad": "x"}, "expected_output": "x"}]});
     let added = desk.post("/datasets/orders/versions", easy).await;

@@ -14,7 +14,7 @@ pub use calls::{FILTERS as TEMPLATE_FILTERS, TESTS as TEMPLATE_TESTS};
 use crate::Problems;
 use crate::credentials::{Segment, has_secrets, segments};
 use crate::graph::fields::escape;
-use crate::template::{self, meter};
+use crate::{meter, template};
 
 /// What is noted while a graph is compiled.
 #[derive(Default)]

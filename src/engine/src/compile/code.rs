@@ -17,7 +17,7 @@ use crate::graph::fields::{escape, listed, nearest};
 use crate::graph::modules::LONGEST;
 use crate::graph::parse::read_graph;
 use crate::graph::{Graph, modules};
-use crate::template::meter;
+use crate::meter;
 
 /// Maximum time of a check, without the code.
 const TIME: Duration = Duration::from_secs(5);

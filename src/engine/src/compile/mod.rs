@@ -21,7 +21,7 @@ use crate::Problems;
 use crate::check::Check;
 use crate::execute::Plan;
 use crate::graph::parse::read_graph;
-use crate::template::meter;
+use crate::meter;
 
 /// Reads and compiles a graph: what is asked before one is saved.
 ///

@@ -7,7 +7,7 @@ use sandbox::Sandbox;
 use wire::ErrorCode;
 
 use crate::NodeError;
-use crate::template::meter;
+use crate::meter;
 
 /// Does work away from the actors where that may take long.
 pub(super) async fn aside<T: Send + 'static>(

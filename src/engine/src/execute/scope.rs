@@ -14,8 +14,8 @@ use super::reads::PromptReads;
 use crate::channel::Channel;
 use crate::limits::{LARGEST, size, too_large};
 use crate::template::functions::{date, ids};
-use crate::template::{as_text, fill, has_holes, meter, overlay};
-use crate::{NodeError, Plan};
+use crate::template::{as_text, fill, has_holes, overlay};
+use crate::{NodeError, Plan, meter};
 
 /// Bytes in scope from which on templates are filled away from the actors.
 const HEAVY: usize = 256 << 10;

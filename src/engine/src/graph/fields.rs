@@ -5,7 +5,7 @@ use wire::FieldError;
 pub(crate) use wire::escape;
 
 use crate::Problems;
-use crate::template::meter;
+use crate::meter;
 
 /// The known name that is most like another; `None` as well once the work has used up its time.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -4,7 +4,7 @@ use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, State, Value as View, filters, functions, tests};
 
 use super::functions::invalid;
-use super::meter;
+use crate::meter;
 
 /// Bytes of a value in a list.
 const ITEM: usize = 24;

@@ -3,7 +3,6 @@
 mod constants;
 mod filters;
 pub(crate) mod functions;
-pub(crate) mod meter;
 mod operators;
 mod program;
 mod undefined;
@@ -20,7 +19,7 @@ use serde_json::Value;
 
 use self::program::Program;
 use crate::limits::{LARGEST, too_deep, too_large};
-use crate::{NodeError, tags};
+use crate::{NodeError, meter, tags};
 
 /// Instructions of the template machine for one template.
 const FUEL: u64 = 300_000;

@@ -7,7 +7,7 @@ use minijinja::{Environment, Error, Value as View};
 
 use super::constants::{computed, repeated};
 use super::functions::invalid;
-use super::meter;
+use crate::meter;
 
 /// Checks a value that was made.
 pub(super) const CHECK: &str = "(check)";

@@ -139,7 +139,7 @@ pub(crate) fn within<T>(time: Duration, work: impl FnOnce() -> T) -> T {
 }
 
 /// Does work within the limits that apply, or else within new ones.
-pub(super) fn metered<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn metered<T>(work: impl FnOnce() -> T) -> T {
     if METER.with_borrow(Option::is_some) { work() } else { within(TIME, work) }
 }
 
@@ -154,12 +154,12 @@ pub(crate) fn excess_error() -> Option<NodeError> {
 }
 
 /// Whether the work is brief work.
-pub(super) fn is_brief() -> bool {
+pub(crate) fn is_brief() -> bool {
     METER.with_borrow(|meter| meter.as_ref().is_some_and(|meter| meter.steps.is_some()))
 }
 
 /// Records that work needs more than brief work may do.
-pub(super) fn exceed_brief() {
+pub(crate) fn exceed_brief() {
     METER.with_borrow_mut(|meter| {
         if let Some(meter) = meter.as_mut().filter(|meter| meter.steps.is_some()) {
             meter.excess = Some(Excess::Brief);
@@ -168,7 +168,7 @@ pub(super) fn exceed_brief() {
 }
 
 /// Bytes that the work may still make.
-pub(super) fn room() -> usize {
+pub(crate) fn room() -> usize {
     METER.with_borrow(|meter| meter.as_ref().map_or(LARGEST, |meter| meter.bytes.min(LARGEST)))
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn step() -> Result<(), Error> {
 ///
 /// # Errors
 /// They are too many, or as [`step`].
-pub(super) fn make(bytes: usize) -> Result<(), Error> {
+pub(crate) fn make(bytes: usize) -> Result<(), Error> {
     with(|meter| meter.make(bytes))
 }
 
@@ -202,7 +202,7 @@ pub(super) fn make(bytes: usize) -> Result<(), Error> {
 ///
 /// # Errors
 /// It is too large, or as [`step`].
-pub(super) fn fits(bytes: usize) -> Result<(), Error> {
+pub(crate) fn fits(bytes: usize) -> Result<(), Error> {
     with(|meter| {
         meter.step()?;
         if bytes <= meter.bytes.min(LARGEST) { Ok(()) } else { Err(meter.too_large()) }
@@ -213,7 +213,7 @@ pub(super) fn fits(bytes: usize) -> Result<(), Error> {
 ///
 /// # Errors
 /// It is too large or too deep, or as [`step`].
-pub(super) fn size(value: &View) -> Result<usize, Error> {
+pub(crate) fn size(value: &View) -> Result<usize, Error> {
     step()?;
     let mut left = LARGEST;
     tree(value, DEEPEST, &mut left)?;
@@ -224,7 +224,7 @@ pub(super) fn size(value: &View) -> Result<usize, Error> {
 ///
 /// # Errors
 /// It is too large or too deep, or as [`step`].
-pub(super) fn made(value: View) -> Result<View, Error> {
+pub(crate) fn made(value: View) -> Result<View, Error> {
     if let Some(text) = value.as_str() {
         make(text.len())?;
         return Ok(value);
