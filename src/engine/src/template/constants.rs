@@ -4,12 +4,16 @@
 //! filled. So their cost is known, and limited, before the compiler starts.
 
 use minijinja::Value as View;
-use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, Const, Expr, Spanned, Stmt};
+use minijinja::machinery::ast::{
+    BinOp, BinOpKind, CallArg, Compare, Const, Expr, Spanned, Stmt, UnaryOp, UnaryOpKind,
+};
 
 /// Bytes that the compiler may make of the constants of one template.
 const MOST: usize = 8 << 20;
 /// Bytes counted for a constant besides its text.
 const VALUE: usize = 16;
+/// Bytes counted for an item of a list.
+const ITEM: usize = 24;
 
 /// Bytes left for the constants of one template.
 pub(super) struct Constants {
@@ -113,70 +117,63 @@ impl Constants {
         })
     }
 
-    /// Counts the cost of a node: the compiler computes constants again at each level above them.
+    /// Counts the cost of each node: the compiler computes constants again at each level above them.
+    ///
+    /// A chain may be a thousand operators long, so its levels are no calls of this function.
     fn expression(&mut self, expression: &Expr<'_>) -> Result<Folded, String> {
-        let folded = self.folded(expression)?;
-        self.left = self.left.checked_sub(folded.cost).ok_or_else(too_large)?;
+        let mut chain = vec![expression];
+        while let Some(inner) = chain.last().and_then(|last| operand(last)) {
+            chain.push(inner);
+        }
+        let mut folded = Folded::NONE;
+        for expression in chain.into_iter().rev() {
+            folded = self.folded(expression, folded)?;
+            self.left = self.left.checked_sub(folded.cost).ok_or_else(too_large)?;
+        }
         Ok(folded)
     }
 
-    fn folded(&mut self, expression: &Expr<'_>) -> Result<Folded, String> {
+    /// An expression, whose first operand is `inner`.
+    fn folded(&mut self, expression: &Expr<'_>, inner: Folded) -> Result<Folded, String> {
         match expression {
-            Expr::Const(constant) => Ok(Folded::of(constant.value.clone(), 0)),
-            Expr::BinOp(operation) => self.operation(operation),
-            Expr::UnaryOp(operation) => {
-                let inner = self.expression(&operation.expr)?;
-                Ok(Folded { value: inner.value.and_then(|_| expression.as_const()), cost: inner.cost })
-            }
-            Expr::Compare(compare) => {
-                let mut whole = self.expression(&compare.expr)?;
-                for operation in &compare.ops {
-                    let next = self.expression(&operation.expr)?;
-                    whole = Folded {
-                        value: whole.value.and(next.value),
-                        cost: whole.cost.saturating_add(next.cost),
-                    };
-                }
-                Ok(Folded { value: whole.value.and_then(|_| expression.as_const()), cost: whole.cost })
-            }
-            Expr::List(list) => self.collection(&list.items, expression),
-            Expr::Tuple(tuple) => self.collection(&tuple.items, expression),
+            Expr::Const(constant) => return Ok(Folded::of(constant.value.clone(), 0)),
+            Expr::BinOp(operation) => return self.operation(operation, inner),
+            Expr::UnaryOp(operation) => return Ok(negated(operation.op, inner)),
+            Expr::Compare(compare) => return self.comparison(compare, expression, inner),
+            Expr::List(list) => return self.collection(&list.items, expression),
+            Expr::Tuple(tuple) => return self.collection(&tuple.items, expression),
             Expr::Map(map) => {
                 self.all(&map.keys)?;
-                self.collection(&map.values, expression)
+                return self.collection(&map.values, expression);
             }
-            Expr::Var(_) => Ok(Folded::NONE),
+            Expr::Var(_) | Expr::GetAttr(_) => {}
             Expr::Slice(slice) => {
-                self.all(
-                    [&slice.expr].into_iter().chain(&slice.start).chain(&slice.stop).chain(&slice.step),
-                )?;
-                Ok(Folded::NONE)
+                self.all(slice.start.iter().chain(&slice.stop).chain(&slice.step))?;
             }
             Expr::IfExpr(choice) => {
-                self.all([&choice.test_expr, &choice.true_expr].into_iter().chain(&choice.false_expr))?;
-                Ok(Folded::NONE)
+                self.all([&choice.true_expr].into_iter().chain(&choice.false_expr))?;
             }
-            Expr::Filter(filter) => {
-                self.all(&filter.expr)?;
-                self.arguments(&filter.args)?;
-                Ok(Folded::NONE)
-            }
-            Expr::Test(test) => {
-                self.all([&test.expr])?;
-                self.arguments(&test.args)?;
-                Ok(Folded::NONE)
-            }
-            Expr::GetAttr(member) => self.all([&member.expr]).map(|()| Folded::NONE),
-            Expr::GetItem(item) => {
-                self.all([&item.expr, &item.subscript_expr])?;
-                Ok(Folded::NONE)
-            }
-            Expr::Call(call) => {
-                self.all([&call.expr])?;
-                self.arguments(&call.args)?;
-                Ok(Folded::NONE)
-            }
+            Expr::Filter(filter) => self.arguments(&filter.args)?,
+            Expr::Test(test) => self.arguments(&test.args)?,
+            Expr::GetItem(item) => self.all([&item.subscript_expr])?,
+            Expr::Call(call) => self.arguments(&call.args)?,
         }
+        Ok(Folded::NONE)
+    }
+
+    fn comparison(
+        &mut self,
+        compare: &Compare<'_>,
+        whole: &Expr<'_>,
+        inner: Folded,
+    ) -> Result<Folded, String> {
+        let mut folded = inner;
+        for operation in &compare.ops {
+            let next = self.expression(&operation.expr)?;
+            let cost = folded.cost.saturating_add(next.cost);
+            folded = Folded { value: folded.value.and(next.value), cost };
+        }
+        Ok(Folded { value: folded.value.and_then(|_| whole.as_const()), cost: folded.cost })
     }
 
     /// A list, tuple or map: a constant if all its parts are literals.
@@ -188,8 +185,8 @@ impl Constants {
         })
     }
 
-    fn operation(&mut self, operation: &BinOp<'_>) -> Result<Folded, String> {
-        let (left, right) = (self.expression(&operation.left)?, self.expression(&operation.right)?);
+    fn operation(&mut self, operation: &BinOp<'_>, left: Folded) -> Result<Folded, String> {
+        let right = self.expression(&operation.right)?;
         let cost = left.cost.saturating_add(right.cost);
         let (Some(a), Some(b)) = (left.value, right.value) else { return Ok(Folded { value: None, cost }) };
         if matches!(operation.op, BinOpKind::Mul)
@@ -211,9 +208,36 @@ impl Folded {
     }
 }
 
+/// The first operand of an expression.
+fn operand<'e, 's>(expression: &'e Expr<'s>) -> Option<&'e Expr<'s>> {
+    match expression {
+        Expr::UnaryOp(operation) => Some(&operation.expr),
+        Expr::BinOp(operation) => Some(&operation.left),
+        Expr::Compare(compare) => Some(&compare.expr),
+        Expr::IfExpr(choice) => Some(&choice.test_expr),
+        Expr::Filter(filter) => filter.expr.as_ref(),
+        Expr::Test(test) => Some(&test.expr),
+        Expr::GetAttr(member) => Some(&member.expr),
+        Expr::GetItem(item) => Some(&item.expr),
+        Expr::Slice(slice) => Some(&slice.expr),
+        Expr::Call(call) => Some(&call.expr),
+        Expr::Var(_) | Expr::Const(_) | Expr::List(_) | Expr::Tuple(_) | Expr::Map(_) => None,
+    }
+}
+
+fn literal<'s>(value: View) -> Expr<'s> {
+    Expr::Const(Spanned::new(Const { value }, Default::default()))
+}
+
+fn negated(op: UnaryOpKind, inner: Folded) -> Folded {
+    let value = inner.value.and_then(|value| {
+        Expr::UnaryOp(Spanned::new(UnaryOp { op, expr: literal(value) }, Default::default())).as_const()
+    });
+    Folded { value, cost: inner.cost }
+}
+
 /// The result of an operation on two values; `None` if it fails.
 pub(super) fn computed(op: BinOpKind, left: View, right: View) -> Option<View> {
-    let literal = |value| Expr::Const(Spanned::new(Const { value }, Default::default()));
     let (left, right) = (literal(left), literal(right));
     Expr::BinOp(Spanned::new(BinOp { op, left, right }, Default::default())).as_const()
 }
@@ -228,10 +252,12 @@ fn too_large() -> String {
 
 /// Bytes of a text or a list that is repeated.
 pub(super) fn repeated(value: &View, times: &View) -> Option<usize> {
-    if value.is_number() {
-        return None;
-    }
-    Some(size(value).saturating_mul(times.as_usize()?))
+    let bytes = match value.as_str() {
+        Some(text) => text.len(),
+        None if value.is_number() => return None,
+        None => value.len()?.saturating_mul(ITEM),
+    };
+    Some(bytes.saturating_mul(times.as_usize()?))
 }
 
 /// Bytes of a value whose parts are texts and numbers.
