@@ -26,7 +26,7 @@ fn optional() -> Value {
 }
 
 fn unmet(node: &str) -> Value {
-    json!({"code": "run.incomplete", "message": "a join was not met: 'c' finished, 'b' did not run", "node": node})
+    json!({"code": "run.incomplete", "message": "a join was not met: 'c' finished, 'b' did not", "node": node})
 }
 
 #[tokio::test]

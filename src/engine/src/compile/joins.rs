@@ -43,7 +43,7 @@ pub fn warnings(document: &Value) -> Problems {
     open.filter_map(|open| {
         let (ran, missing) = (name(&graph, open.ran), name(&graph, open.missing));
         let message = format!(
-            "may not be met: '{ran}' can run in a run in which '{missing}' does not, and then nothing follows this join"
+            "may not be met: '{ran}' can run in a run in which '{missing}' does not finish, and then this join leads nowhere"
         );
         report(&graph, open.link, "may_not_be_met", message)
     })
@@ -139,8 +139,10 @@ impl<'a> Joins<'a> {
         self.marked(&excluded)
     }
 
+    /// The marked joins. Without those that lead to END alone: no node after them is lost, and a run says that they were not met.
     fn marked(&self, marks: &[bool]) -> Vec<&'a Link> {
-        self.joins.iter().zip(marks).filter(|(_, marked)| **marked).map(|(join, _)| *join).collect()
+        let joins = self.joins.iter().zip(marks).filter(|(join, marked)| **marked && !join.to.is_empty());
+        joins.map(|(join, _)| *join).collect()
     }
 
     /// Whether link `at` may lead to node `to` in a run that takes this branch of `choice`.
@@ -174,7 +176,9 @@ impl<'a> Joins<'a> {
                     without.insert(missing, self.without(missing));
                 }
                 let Some(Some(reached)) = without.get(&missing) else { continue };
-                if let Some(ran) = link.from.iter().copied().find(|ran| is_set(reached, *ran)) {
+                if let Some(ran) =
+                    link.from.iter().copied().find(|ran| *ran != missing && is_set(reached, *ran))
+                {
                     open.push(Open { link, ran, missing });
                     break;
                 }
@@ -183,10 +187,16 @@ impl<'a> Joins<'a> {
         open
     }
 
-    /// The nodes that can run in a run in which `target` does not; `None` if it runs in every run.
+    /// The nodes that can run in a run in which `target` does not finish; `None` if it finishes in every run. A target that leads
+    /// elsewhere by `on_error` does not finish if it fails: then only that way leads out of it.
     fn without(&self, target: usize) -> Option<Vec<bool>> {
         let avoiding = Avoiding::of(self, target);
-        avoiding.starts.then(|| self.reach.reached_by(|_, to| is_set(&avoiding.nodes, to)))
+        let fails = |at: usize| {
+            let link = self.reach.links.get(at);
+            link.is_none_or(|link| link.edge.is_none() || !link.from.contains(&target))
+        };
+        let leads = |at: usize, to: usize| is_set(&avoiding.nodes, to) && fails(at);
+        avoiding.starts.then(|| self.reach.reached_by(leads))
     }
 }
 
@@ -210,7 +220,8 @@ fn branches(link: &Link) -> Vec<Branch> {
     targets.chain(link.ends.then_some(Branch::To(None))).collect()
 }
 
-/// The nodes after which a run can end without the target: each edge out of them can lead past it. A loop counts by its ways out.
+/// The nodes after which a run can end without the target having finished: each edge out of them can lead past it. A loop counts by its
+/// ways out.
 struct Avoiding<'a> {
     joins: &'a Joins<'a>,
     target: usize,
@@ -236,9 +247,10 @@ impl<'a> Avoiding<'a> {
         let last: Vec<usize> = (0..holding.len()).filter(|node| holding.get(*node) == Some(&0)).collect();
         let past = vec![false; links.len()];
         let mut avoiding = Self { joins, target, nodes, starts: false, holding, past, queue: Vec::new() };
-        last.into_iter().for_each(|node| avoiding.avoid(node));
-        for index in 0..links.len() {
-            if links.get(index).is_some_and(|link| link.ends) {
+        last.into_iter().filter(|node| *node != target).for_each(|node| avoiding.avoid(node));
+        for (index, link) in links.iter().enumerate() {
+            // A join that waits for the target leads nowhere before.
+            if link.ends || (link.from.len() > 1 && link.from.contains(&target)) {
                 avoiding.lead_past(index);
             }
         }
@@ -251,7 +263,7 @@ impl<'a> Avoiding<'a> {
     }
 
     fn avoid(&mut self, node: usize) {
-        if node != self.target && set(&mut self.nodes, node) {
+        if set(&mut self.nodes, node) {
             self.queue.push(node);
         }
     }
@@ -262,11 +274,13 @@ impl<'a> Avoiding<'a> {
         }
         let Some(link) = self.joins.reach.links.get(index) else { return };
         for from in &link.from {
-            let Some(holding) = self.holding.get_mut(*from) else { continue };
-            if link.edge.is_some() {
-                *holding = holding.saturating_sub(1);
+            if link.edge.is_none() {
+                self.avoid(*from);
+                continue;
             }
-            if link.edge.is_none() || *holding == 0 {
+            let Some(holding) = self.holding.get_mut(*from) else { continue };
+            *holding = holding.saturating_sub(1);
+            if *holding == 0 && *from != self.target {
                 self.avoid(*from);
             }
         }

@@ -78,5 +78,5 @@ fn unmet(plan: &Plan, edge: &PlanEdge, progress: &EdgeProgress) -> String {
         let nodes = sources.filter_map(|(from, _)| plan.nodes.get(*from));
         nodes.map(|node| format!("'{}'", node.name)).collect::<Vec<_>>().join(", ")
     };
-    format!("a join was not met: {} finished, {} did not run", quoted(true), quoted(false))
+    format!("a join was not met: {} finished, {} did not", quoted(true), quoted(false))
 }
