@@ -138,7 +138,7 @@ impl Constants {
         match expression {
             Expr::Const(constant) => return Ok(Folded::of(constant.value.clone(), 0)),
             Expr::BinOp(operation) => return self.operation(operation, inner),
-            Expr::UnaryOp(operation) => return Ok(negated(operation.op, inner)),
+            Expr::UnaryOp(operation) => return Ok(negated(&operation.op, inner)),
             Expr::Compare(compare) => return self.comparison(compare, expression, inner),
             Expr::List(list) => return self.collection(&list.items, expression),
             Expr::Tuple(tuple) => return self.collection(&tuple.items, expression),
@@ -229,7 +229,11 @@ fn literal<'s>(value: View) -> Expr<'s> {
     Expr::Const(Spanned::new(Const { value }, Default::default()))
 }
 
-fn negated(op: UnaryOpKind, inner: Folded) -> Folded {
+fn negated(op: &UnaryOpKind, inner: Folded) -> Folded {
+    let op = match op {
+        UnaryOpKind::Not => UnaryOpKind::Not,
+        UnaryOpKind::Neg => UnaryOpKind::Neg,
+    };
     let value = inner.value.and_then(|value| {
         Expr::UnaryOp(Spanned::new(UnaryOp { op, expr: literal(value) }, Default::default())).as_const()
     });
