@@ -101,13 +101,16 @@ async fn events_without_the_streams_id_resume_by_the_runs() {
 }
 
 #[tokio::test]
-async fn reruns_of_chat_turns_hide_the_thread() {
+async fn records_of_reruns_and_cancellations_hide_the_thread() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let told = Told::new(&t).await;
-    let again = told.viewer.post(&format!("/api/runs/{}/rerun", told.run), &json!({"from_step": 1})).await;
-    let again = read(again, "rerun");
-    assert!(!again.contains(&told.thread), "{again}");
-    let cancelled = told.viewer.post(&format!("/api/runs/{}/cancel", told.run), &json!({})).await;
-    let cancelled = read(cancelled, "cancel");
-    assert!(!cancelled.contains(&told.thread), "{cancelled}");
+    // A run that was given the id like any other text.
+    let path = format!("/api/workflows/{}/runs?wait=60", told.workflow.id);
+    let begun = told.owner.post(&path, &json!({"inputs": {"thread_id": told.thread}})).await.value();
+    assert_eq!(begun["inputs"]["thread_id"], json!(told.thread), "{begun}");
+    let run = begun["id"].as_str().unwrap();
+    for (what, body) in [("rerun", json!({"from_step": 1})), ("cancel", json!({}))] {
+        let answer = read(told.viewer.post(&format!("/api/runs/{run}/{what}"), &body).await, what);
+        assert!(answer.contains(r#""thread_id":null"#) && !answer.contains(&told.thread), "{what}: {answer}");
+    }
 }
