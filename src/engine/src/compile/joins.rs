@@ -169,11 +169,11 @@ impl<'a> Joins<'a> {
         let mut open = Vec::new();
         for link in self.joins.clone() {
             for missing in link.from.iter().copied() {
-                if !without.contains_key(&missing) {
+                if let Entry::Vacant(vacant) = without.entry(missing) {
                     if !self.may_go_on() {
                         return open;
                     }
-                    without.insert(missing, self.without(missing));
+                    vacant.insert(self.without(missing));
                 }
                 let Some(Some(reached)) = without.get(&missing) else { continue };
                 if let Some(ran) =
