@@ -1,5 +1,6 @@
 //! Joins that a choice or `on_error` leaves unmet: some of their sources run, and others never do.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
