@@ -350,7 +350,10 @@ async fn a_strangers_page_does_nothing_in_a_visitors_name() {
         assert_eq!(t.send("POST", "/api/chat", &headers, &body).await.status, 200, "{origin}");
     }
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "3");
-    // Without the cookie nobody's name is used.
+    // Without the cookie nobody's name is used, and the thread requires it by now.
+    let answer = t.send("POST", "/api/chat", &[JSON, evil], &body).await;
+    assert_eq!(answer.refusal(), "404 thread.not_found");
+    let body = chat::create(&workflow, "in nobody's name").to_string();
     assert_eq!(t.send("POST", "/api/chat", &[JSON, evil], &body).await.status, 200);
 }
 
