@@ -37,11 +37,8 @@ pub fn warnings(document: &Value) -> Problems {
     let Some((graph, reach)) = graph.and_then(|graph| Reach::of(&graph).map(|reach| (graph, reach))) else {
         return Problems::new();
     };
-    let mut joins = Joins::of(&reach);
-    let excluded: Vec<usize> = joins.excluded().iter().filter_map(|link| link.edge).collect();
-    let open =
-        joins.open().into_iter().filter(|open| !open.link.edge.is_some_and(|edge| excluded.contains(&edge)));
-    open.filter_map(|open| {
+    let open = Joins::of(&reach).open();
+    open.into_iter().filter_map(|open| {
         let (ran, missing) = (name(&graph, open.ran), name(&graph, open.missing));
         let message = format!(
             "may not be met: '{ran}' can run in a run in which '{missing}' does not finish, and then this join leads nowhere"

@@ -156,7 +156,7 @@ async fn the_warning_of_a_sub_workflow_survives_a_crash() {
 }
 
 proptest! {
-    /// The check never misses: a run of a graph without warnings meets every join that it reaches.
+    /// A run of a graph without warnings meets every join that it reaches.
     #[test]
     fn runs_of_graphs_without_warnings_meet_their_joins(
         edges in prop::collection::vec((0_usize..6, 0_usize..6, 0_usize..7, 0_usize..8), 1..9),
