@@ -50,7 +50,11 @@ async fn a_session_reads_only_so_many_streams_at_a_time() {
     let other = t.open("POST", "/api/chat", &turn, &body).await;
     let ended = other.header("x-chat-stream-id").unwrap().to_owned();
     let elsewhere = format!("/api/chat/streams/{ended}");
-    t.stop_turn(&ended).await;
+    let stop = async |stream: &str| {
+        let stopped = t.send("POST", &format!("/api/chat/streams/{stream}/stop"), &headers, "").await;
+        assert_eq!(stopped.status, 200, "{}", stopped.text());
+    };
+    stop(&ended).await;
     other.whole().await;
     // The first had no cookie yet, and so no session.
     let second = t.open("GET", &path, &headers, "").await;
@@ -64,6 +68,6 @@ async fn a_session_reads_only_so_many_streams_at_a_time() {
     drop((second, third));
     let free = async || t.open("GET", &path, &headers, "").await.status == 200;
     integration_tests::until("a place to be free", free).await;
-    t.stop_turn(&stream).await;
+    stop(&stream).await;
     first.whole().await;
 }
