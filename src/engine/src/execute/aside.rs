@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use minijinja::Value as View;
 use sandbox::Sandbox;
 use wire::ErrorCode;
 
 use crate::NodeError;
 use crate::meter;
+use crate::template::functions::ids::Numbering;
 
 /// Does work away from the actors where that may take long.
 pub(super) async fn aside<T: Send + 'static>(
@@ -20,13 +22,20 @@ pub(super) async fn aside<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(panicked()))
 }
 
-/// Fills templates. What takes longer than brief work is done again away from the actors, in the workspace's share of the threads;
-/// dropped, it stops.
+/// Fills templates of a scope. What takes longer than brief work is done again away from the actors, in the workspace's share of the
+/// threads; dropped, it stops.
 pub(super) async fn filled<T: Send + 'static>(
     sandbox: &Sandbox,
     heavy: bool,
-    work: impl Fn() -> Result<T, NodeError> + Send + 'static,
+    view: View,
+    numbering: Option<Numbering>,
+    work: impl Fn(&View) -> Result<T, NodeError> + Send + 'static,
 ) -> Result<T, NodeError> {
+    // Work that is done again makes the same identifiers.
+    let work = move || match &numbering {
+        Some(numbering) => work(&numbering.scope(&view)),
+        None => work(&view),
+    };
     if !heavy && let Some(done) = meter::briefly(&work) {
         return done;
     }

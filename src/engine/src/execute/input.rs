@@ -8,7 +8,7 @@ use super::aside::filled;
 use super::attempt::Visit;
 use super::reads::PromptReads;
 use crate::NodeError;
-use crate::template::functions::ids;
+use crate::template::functions::ids::Numbering;
 
 impl Visit<'_> {
     /// What the node works on; away from the actors where that may take long.
@@ -20,16 +20,11 @@ impl Visit<'_> {
     pub(super) async fn input_noting(&self, reads: &PromptReads) -> Result<Value, NodeError> {
         let node = Arc::clone(self.node);
         let view = reads.recording(self.view);
-        let view = match node.makes_ids {
-            true => {
-                // The same in each attempt of the node around it.
-                let path = self.earlier.last().unwrap_or(&self.path);
-                ids::scope(&view, self.frame.input.run_of(self.step), &format!("{path}#{}", self.visit))
-            }
-            false => view,
-        };
-        // Identifiers are made once: brief work that is done again would make others.
-        let heavy = self.heavy || self.node.makes_ids;
-        filled(self.env.ports.sandbox, heavy, move || node.node.input(&view)).await
+        let numbering = node.makes_ids.then(|| {
+            // The same in each attempt of the node around it.
+            let path = self.earlier.last().unwrap_or(&self.path);
+            Numbering::new(self.frame.input.run_of(self.step), format!("{path}#{}", self.visit))
+        });
+        filled(self.env.ports.sandbox, self.heavy, view, numbering, move |view| node.node.input(view)).await
     }
 }

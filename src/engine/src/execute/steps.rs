@@ -21,7 +21,7 @@ use super::progress::Progress;
 use super::scope::Scope;
 use super::{Completed, Destination, Failure, PlanNode, PlanTarget, Stop};
 use crate::graph::{END, OnError};
-use crate::template::functions::ids;
+use crate::template::functions::ids::{self, Numbering};
 use crate::template::{fill, holds};
 use crate::{NodeError, Plan, RunError};
 
@@ -263,17 +263,14 @@ impl Execution<'_> {
             return Ok(());
         }
         let (view, writing) = (self.scope.view(), Arc::clone(node));
-        let view = match node.makes_ids {
-            true => {
-                let place = format!("{}#{step}#state", self.frame.path(&node.name));
-                ids::scope(&view, self.frame.input.run_of(step), &place)
-            }
-            false => view,
-        };
-        let heavy = self.scope.is_heavy() || node.makes_ids;
-        let filled = filled(self.env.ports.sandbox, heavy, move || {
+        let numbering = node.makes_ids.then(|| {
+            let place = format!("{}#{step}#state", self.frame.path(&node.name));
+            Numbering::new(self.frame.input.run_of(step), place)
+        });
+        let heavy = self.scope.is_heavy();
+        let filled = filled(self.env.ports.sandbox, heavy, view, numbering, move |view| {
             let filled = writing.common.state.iter().map(|(channel, template)| {
-                fill(template, &view).map_err(|error| {
+                fill(template, view).map_err(|error| {
                     let message = format!("state.{channel}: {}", error.message);
                     NodeError { message, ..error }
                 })
@@ -354,17 +351,14 @@ impl Execution<'_> {
     /// The graph's `output`, or the results of the nodes that reached END.
     async fn output(&self) -> Result<Value, Stop> {
         if let Some(template) = &self.plan.output {
-            let makes_ids = ids::are_made_in(&template.to_string());
-            let view = match makes_ids {
-                true => {
-                    let run = self.frame.input.run_of(self.frame.step.unwrap_or(u32::MAX));
-                    ids::scope(&self.scope.view(), run, &self.frame.path("#output"))
-                }
-                false => self.scope.view(),
-            };
-            let template = Arc::clone(template);
-            let heavy = self.scope.is_heavy() || makes_ids;
-            let filled = filled(self.env.ports.sandbox, heavy, move || fill(&template, &view)).await;
+            let numbering = ids::are_made_in(&template.to_string()).then(|| {
+                let run = self.frame.input.run_of(self.frame.step.unwrap_or(u32::MAX));
+                Numbering::new(run, self.frame.path("#output"))
+            });
+            let (template, heavy, view) = (Arc::clone(template), self.scope.is_heavy(), self.scope.view());
+            let filled =
+                filled(self.env.ports.sandbox, heavy, view, numbering, move |view| fill(&template, view))
+                    .await;
             return filled.map_err(|error| {
                 Stop::Failed(RunError::whole(error.code, format!("output: {}", error.message)))
             });
@@ -402,7 +396,7 @@ async fn choose(
         PlanTarget::Cases { cases, otherwise } => {
             for (when, to) in cases {
                 let (when, view) = (when.clone(), view.clone());
-                if filled(sandbox, heavy, move || holds(&when, &view)).await? {
+                if filled(sandbox, heavy, view, None, move |view| holds(&when, view)).await? {
                     return Ok(Some(*to));
                 }
             }

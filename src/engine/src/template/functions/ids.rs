@@ -12,20 +12,31 @@ pub(crate) fn are_made_in(text: &str) -> bool {
     text.contains("uuid")
 }
 
-/// The scope with a `uuid()` that makes the same identifiers, in the same order, for the same run and place in it. They are
-/// unique, and not secret.
-pub(crate) fn scope(view: &View, run: Option<&str>, place: &str) -> View {
-    let run = run.unwrap_or_default().to_owned();
-    let (place, made) = (place.to_owned(), AtomicU32::new(0));
-    let make = move || {
-        let number = made.fetch_add(1, Ordering::Relaxed);
-        let parts = ["uuid", &run, &place, &number.to_string()].join("\0");
-        let digest = crate::canonical::sha256(&[parts.as_bytes()]);
-        let mut bytes = [0; 16];
-        bytes.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
-        uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
-    };
-    overlay(view, View::from_pairs([("uuid", View::from_function(make))]))
+/// A place in a run whose identifiers are numbered.
+pub(crate) struct Numbering {
+    run: String,
+    place: String,
+}
+
+impl Numbering {
+    pub(crate) fn new(run: Option<&str>, place: String) -> Self {
+        Self { run: run.unwrap_or_default().to_owned(), place }
+    }
+
+    /// The scope with a `uuid()` that makes the same identifiers, in the same order, for the same run and place. They are unique, and
+    /// not secret.
+    pub(crate) fn scope(&self, view: &View) -> View {
+        let (run, place, made) = (self.run.clone(), self.place.clone(), AtomicU32::new(0));
+        let make = move || {
+            let number = made.fetch_add(1, Ordering::Relaxed);
+            let parts = ["uuid", &run, &place, &number.to_string()].join("\0");
+            let digest = crate::canonical::sha256(&[parts.as_bytes()]);
+            let mut bytes = [0; 16];
+            bytes.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+            uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+        };
+        overlay(view, View::from_pairs([("uuid", View::from_function(make))]))
+    }
 }
 
 /// What `uuid` is where nothing says which identifier it would be.
