@@ -19,6 +19,8 @@ async fn unfinished(t: &TestService, token: &str) -> Raw {
     raw
 }
 
+const JSON: (&str, &str) = ("content-type", "application/json");
+
 #[tokio::test]
 async fn unfinished_bodies_of_a_caller_take_at_most_32_mib() {
     let t = TestService::builder().alone().with_bootstrap_token().start().await;
@@ -32,7 +34,7 @@ async fn unfinished_bodies_of_a_caller_take_at_most_32_mib() {
     assert_eq!(refused.whole().await.refusal(), "503 service.overloaded");
     // Another caller has a budget of its own.
     let body = format!("{}{{}}", " ".repeat(MIB));
-    let answer = t.bearer(&other).send("POST", "/api/workflows/check", &[], &body).await;
+    let answer = t.bearer(&other).send("POST", "/api/workflows/check", &[JSON], &body).await;
     assert_eq!(answer.refusal(), "422 request.invalid", "{}", answer.text());
 }
 
