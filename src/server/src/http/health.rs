@@ -123,7 +123,7 @@ async fn live() -> impl Responder {
 async fn ready(app: Anyone) -> HttpResponse {
     let reader = app.clone();
     // A round continues when its request ends, so that the next one does not wait for a second round.
-    let reading = actix_rt::spawn(async move { reader.readiness().read(&reader).await });
+    let reading = actix_rt::spawn(async move { Box::pin(reader.readiness().read(&reader)).await });
     let silent = || DatabaseParts { database: Err(SILENT.to_owned()), vault: Ok(()), needs_sign_in: false };
     let DatabaseParts { database, vault, needs_sign_in } = reading.await.unwrap_or_else(|_| silent());
     let actors = app.system().health().fatal().map_or(Ok(()), Err);
