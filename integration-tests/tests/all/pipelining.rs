@@ -59,7 +59,7 @@ async fn each_response_belongs_to_its_request_in_every_order() {
             let (status, begin) = match kind {
                 Kind::Get => ("200", "{\"id\":"),
                 Kind::Head => ("200", ""),
-                Kind::Post => ("422", "{\"detail\":"),
+                Kind::Post => ("400", "{\"detail\":"),
                 Kind::Stream => ("200", ""),
             };
             let context = format!("{kind:?} of {order:?}: {all}");

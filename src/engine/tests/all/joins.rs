@@ -165,8 +165,9 @@ proptest! {
         let names = ["a", "b", "c", "d", "e", "f"];
         let place = |index: usize| names.get(index).copied().unwrap_or("END");
         let mut all = vec![json!({"from": "START", "to": "a"}), json!({"from": "START", "to": "b"})];
+        let mut has_join = false;
         all.extend(edges.into_iter().map(|(from, second, to, kind)| match kind {
-            0 | 1 if from != second => json!({"from": [place(from), place(second)], "to": place(to)}),
+            0 | 1 if from != second && !std::mem::replace(&mut has_join, true) => json!({"from": [place(from), place(second)], "to": place(to)}),
             2 | 3 => choice(place(from), "inputs.go", place(second), place(to)),
             4 => json!({"from": place(from), "cases": [{"when": "not inputs.go", "to": place(to)}]}),
             _ => json!({"from": place(from), "to": place(to)}),
