@@ -36,7 +36,7 @@ use tables::Tables;
 /// A kill comes so many milliseconds after the service was ready.
 const MOMENTS: std::ops::RangeInclusive<u64> = 50..=2_000;
 /// Enough time for each run to store a row, also beside other tests.
-const LATE: Duration = Duration::from_secs(3);
+const LATE: Duration = Duration::from_secs(5);
 /// The longest time from the start of a process to its readiness, beside other tests and builds: 0.4 s is usual, and a start that waits
 /// for the lease of the killed process would take ten.
 const READY: f64 = 9.0;
