@@ -137,8 +137,8 @@ async fn a_version_becomes_live_once_it_passes_and_stays_out_if_it_fails() {
     );
     assert_eq!(evaluations(&t).await, "1 2 3 4", "each version was evaluated once");
     assert_eq!(desk.live().await, 2);
-    let newest = desk.post("/runs?wait=10", json!({"inputs": {}})).await.value();
-    assert_eq!(newest["version"], 4, "a run without a version has the newest");
+    let run = desk.post("/runs?wait=10", json!({"inputs": {}})).await.value();
+    assert_eq!(run["version"], 2, "a run without a version runs the live version");
 
     let refused = desk.post("/versions/3/live", json!({})).await;
     assert_eq!(refused.refusal(), "409 version.gate_failed");
@@ -372,7 +372,7 @@ async fn a_gate_keeps_the_versions_of_its_dataset_and_of_workflows_that_judge() 
     let version = desk.save(answering("bad")).await;
     assert_eq!(desk.decided(version).await["status"], "failed");
     desk.set(gate(json!({"evaluators": evaluators, "max_drop": 1.0}))).await;
-    let version = desk.save(answering("message")).await;
+    let version = desk.save(answering("good")).await;
     let passed = desk.decided(version).await;
     assert_eq!((&passed["status"], &passed["score"]), (&json!("passed"), &json!(1.0)), "{passed}");
 }
