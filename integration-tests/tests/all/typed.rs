@@ -63,7 +63,8 @@ async fn a_graph_is_checked_compared_and_drawn() {
 
 #[tokio::test]
 async fn a_workflow_that_is_not_there_yet_is_warned_of() {
-    let t = TestService::start().await;
+    let keys = json!({"active": "a", "keys": {"a": "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="}});
+    let t = TestService::builder().set("SERVICE_VAULT_KEYS", keys.to_string()).start().await;
     let client = t.client();
     t.workflow().named("Refund").create().await;
     t.workflow().named("Empty").without_version().create().await;

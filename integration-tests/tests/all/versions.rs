@@ -168,10 +168,11 @@ async fn a_revert_by_upload_is_a_new_live_version() {
     assert_eq!(t.scalar(rows).await, "from version 3 to 2, saved again: from version 2 to 3");
     // A canary keeps the live version, and the response says so.
     let canary = json!({"canary": {"version": 2, "percent": 10}});
-    assert_eq!(t.send("PUT", &format!("{path}/rollout"), &[], &canary.to_string()).await.status, 200);
+    let json = [("content-type", "application/json")];
+    let set = t.send("PUT", &format!("{path}/rollout"), &json, &canary.to_string()).await;
+    assert_eq!(set.status, 200, "{}", set.text());
     assert_eq!(save("next").await, (201, json!(4), json!(3), json!("canary")));
     assert_eq!(save("next").await, (200, json!(4), json!(3), json!("canary")));
-    assert_eq!(said().await, "good");
 }
 
 /// Editors find the schema of a graph by `$schema`, which is not part of the graph.
