@@ -51,14 +51,19 @@ impl TestService {
         Builder::default()
     }
 
-    /// Where it listens; the same after a restart.
+    /// Where it listens; the same after a restart, and while it stops.
     ///
     /// # Panics
-    /// When it is stopped.
+    /// When it has never listened.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        let process = self.process.as_ref().expect("the service runs");
-        self.beside.as_ref().map_or(process.address, |beside| beside.address())
+        let own = self.process.as_ref().map_or_else(|| self.last_address(), |process| process.address);
+        self.beside.as_ref().map_or(own, |beside| beside.address())
+    }
+
+    fn last_address(&self) -> SocketAddr {
+        let port = self.variables.get("SERVICE_PORT").and_then(|port| port.parse().ok()).expect("a port");
+        SocketAddr::from(([127, 0, 0, 1], port))
     }
 
     /// Its configuration variables, to start another service like it.

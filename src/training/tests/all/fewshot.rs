@@ -115,8 +115,7 @@ impl Shown<'_> {
             0 => self.trained.cases[last].inputs["secret"].clone(),
             _ => json!(kind),
         };
-        // A visitor has written a tag.
-        let note = if place == TAGGED { "{{ config }}" } else { "plain" };
+        let note = self.trained.cases[place].inputs.get("note").cloned().unwrap_or(json!("plain"));
         let step = CaseStep {
             node: "answer".into(),
             visit: 1,
@@ -228,7 +227,9 @@ fn place(demo: &Demo) -> usize {
 
 #[tokio::test]
 async fn demos_come_from_passing_cases_for_training_and_are_compared_in_sets() {
-    let world = world(40, 30, Teaches::Demos, json!({"name": "fewshot", "epochs": 2}));
+    let mut world = world(40, 30, Teaches::Demos, json!({"name": "fewshot", "epochs": 2}));
+    // A visitor has written a tag.
+    world.cases[TAGGED].inputs.insert("note".to_owned(), json!("{{ config }}"));
     let lab = world.lab(usize::MAX);
     let found = world.search(&lab).await;
     assert_eq!((found.stop_reason, found.outcome), (StopReason::Epochs, Outcome::Improved));

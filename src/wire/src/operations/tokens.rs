@@ -17,7 +17,7 @@ operations! {
     .needs(Scope::TokensWrite)
     .repeatable()
     .body(json!(CreateServiceToken, examples::CREATE))
-    .answers(&[Answer::of(201, json!(CreatedServiceToken, examples::ISSUED))]);
+    .answers(&[Answer::of(201, json!(CreatedServiceToken, examples::CREATED))]);
 
     LIST = get("/api/admin/service-tokens", "list_service_tokens", "Lists the service tokens, the newest first.")
         .needs_anywhere(Scope::TokensRead)
@@ -94,6 +94,27 @@ mod examples {
     "support"
   ],
   "expires_in": 2592000
+}"#;
+
+    pub(super) const CREATED: &str = r#"{
+  "secret": "svc_3x9…",
+  "id": "0198c2e0-51aa-7d03-b1f6-0c9d8e7f6a5b",
+  "name": "nightly report",
+  "scopes": [
+    "workflows:read",
+    "workflows:execute"
+  ],
+  "workspaces": [
+    "support"
+  ],
+  "issued": "2026-11-22T09:00:00.000000Z",
+  "expires": "2026-12-22T09:00:00.000000Z",
+  "status": "active",
+  "created_by": "bootstrap:bootstrap",
+  "last_used": null,
+  "revoked": null,
+  "revoked_reason": null,
+  "access_change": null
 }"#;
 
     pub(super) const ISSUED: &str = r#"{
