@@ -215,9 +215,10 @@ pub(crate) fn fits(bytes: usize) -> Result<(), Error> {
 /// It is too large or too deep, or as [`step`].
 pub(crate) fn size(value: &View) -> Result<usize, Error> {
     step()?;
-    let mut left = LARGEST;
+    let most = largest();
+    let mut left = most;
     tree(value, DEEPEST, &mut left)?;
-    Ok(LARGEST - left)
+    Ok(most - left)
 }
 
 /// Counts a value that was made. A lazy list becomes a real one, so that none is nested in another.
@@ -240,9 +241,14 @@ pub(crate) fn made(value: View) -> Result<View, Error> {
             return Ok(value);
         }
     };
-    let mut left = LARGEST;
+    let mut left = largest();
     tree(&value, DEEPEST, &mut left)?;
     Ok(value)
+}
+
+/// Bytes of the largest value that is looked through: brief work looks through little.
+fn largest() -> usize {
+    if is_brief() { room() } else { LARGEST }
 }
 
 fn real(value: &View) -> Result<View, Error> {

@@ -117,26 +117,6 @@ mod examples {
   "access_change": null
 }"#;
 
-    pub(super) const ISSUED: &str = r#"{
-  "secret": "svc_3x9…",
-  "id": "0198c2e0-51aa-7d03-b1f6-0c9d8e7f6a5b",
-  "name": "nightly report",
-  "scopes": [
-    "workflows:read",
-    "workflows:execute"
-  ],
-  "workspaces": [
-    "support"
-  ],
-  "issued": "2026-11-22T09:00:00.000000Z",
-  "expires": "2026-12-22T09:00:00.000000Z",
-  "status": "active",
-  "created_by": "bootstrap:bootstrap",
-  "last_used": null,
-  "revoked": null,
-  "revoked_reason": null
-}"#;
-
     pub(super) const ROTATE: &str = r#"{
   "overlap_seconds": 3600
 }"#;
