@@ -155,7 +155,7 @@ async fn a_version_becomes_live_once_it_passes_and_stays_out_if_it_fails() {
         "system: the gate passed: from version 1 to 2, anonymous: forced: from version 2 to 3, anonymous: from version 3 to 1"
     );
     let sets = "SELECT string_agg(reason, ', ') FROM audit_log WHERE action = 'workflow.rollout_set'";
-    assert_eq!(t.scalar(sets).await, "gate: dataset orders, threshold 0.4, drop 0.02; no canary");
+    assert_eq!(t.scalar(sets).await, "gate: dataset orders version 1, threshold 0.4, drop 0.02; no canary");
     // Without the gate, versions become live as they are saved.
     desk.set(json!({})).await;
     assert_eq!(desk.live().await, 1);
