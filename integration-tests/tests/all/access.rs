@@ -353,7 +353,7 @@ async fn a_strangers_page_does_nothing_in_a_visitors_name() {
     // Without the cookie nobody's name is used, and the thread requires it by now.
     let answer = t.send("POST", "/api/chat", &[JSON, evil], &body).await;
     assert_eq!(answer.refusal(), "404 thread.not_found");
-    let body = chat::create(&workflow, "in nobody's name").to_string();
+    let body = chat::create(&workflow, "without a name").to_string();
     assert_eq!(t.send("POST", "/api/chat", &[JSON, evil], &body).await.status, 200);
 }
 
