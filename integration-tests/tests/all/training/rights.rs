@@ -136,7 +136,7 @@ async fn a_config_asks_for_the_right_to_write() {
         body[member] = config;
         body
     };
-    let evaluation = || json!({"evaluation": {"dataset": cases(4), "evaluators": label()}});
+    let evaluation = || json!({"evaluation": {"dataset": {"cases": cases(4)}, "evaluators": label()}});
     let runs = format!("/api/workflows/{workflow}/runs");
     let run = json!({"inputs": {"message": "x"}});
     let requests = [
