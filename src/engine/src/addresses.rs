@@ -11,7 +11,7 @@ use crate::template::{names_of_expression, names_of_template};
 
 /// Fields of nodes and tools that hold an address.
 const ADDRESSES: [&str; 5] = ["url", "base_url", "webhook_url", "dsn", "request/url"];
-/// What a request for a run contains.
+/// The contents of a run request.
 const CHOSEN: [&str; 2] = ["inputs", "config"];
 
 /// Warns about each node with a secret whose address comes from `inputs` or `config`; pointers begin at the graph.

@@ -41,7 +41,7 @@ pub(super) fn add(environment: &mut Environment<'_>) {
     add_filters(environment);
     add_tests(environment);
     environment.remove_global("debug");
-    // What a loop may carry over it may nest without end.
+    // A value carried from one iteration to the next could be nested without end.
     environment.remove_global("namespace");
     let range = View::from_function(functions::range);
     environment.add_global("range", range);

@@ -89,7 +89,7 @@ impl KeyScopes {
     }
 }
 
-/// What tells the keys of requests apart.
+/// The scope of an idempotency key.
 struct ScopeParts<'a> {
     method: &'a str,
     /// As it was sent: what it names may have another name by the time of the retry.

@@ -104,7 +104,7 @@ impl Restore {
     }
 }
 
-/// What stops working when a workflow is archived, a line each.
+/// The effects of archiving a workflow, one line each.
 fn uses_lines(uses: &WorkflowUses) -> Vec<String> {
     let mut lines = Vec::new();
     if uses.is_public {

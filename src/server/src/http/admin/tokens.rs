@@ -53,7 +53,7 @@ pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpRespons
     answer
 }
 
-/// What the first service token changes.
+/// The change of access by the first service token.
 const TURNED_ON: &str = "This was the service's first service token: authentication is now required, and requests without a \
                          credential are refused.";
 
