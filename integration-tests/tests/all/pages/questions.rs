@@ -125,7 +125,8 @@ async fn a_question_for_a_person_is_answered_on_the_page_by_those_who_may() {
     assert_eq!(browser.js("return document.querySelector('.run-questions').hidden").await, true);
     browser.finish().await;
     // A caller who knows the thread alone may not answer.
-    let t = TestService::builder().with_bootstrap_token().start().await;
+    let mut t = TestService::builder().with_bootstrap_token().start().await;
+    t.leave_work();
     let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
     let browser = open(&t, &workflow).await;
     say(&browser, "refund").await;

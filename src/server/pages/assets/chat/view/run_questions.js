@@ -18,6 +18,7 @@ export class RunQuestionsView {
     this.tell = tell;
     this.element = h('div', { class: 'run-questions', hidden: true });
     this.shown = null;
+    this.search = 0;
   }
 
   /** @param {import('../conversation.js').Conversation} state */
@@ -30,10 +31,12 @@ export class RunQuestionsView {
   }
 
   async #load(thread) {
-    for (let look = 0; look < LOOKS && this.shown === thread; look++) {
+    const search = ++this.search;
+    const isCurrent = () => this.shown === thread && this.search === search;
+    for (let look = 0; look < LOOKS && isCurrent(); look++) {
       try {
         const found = await this.questions.open(thread);
-        if (this.shown !== thread) return;
+        if (!isCurrent()) return;
         if (found.length > 0) {
           this.#fill(found.map((question) => this.#form(question)));
           return;
@@ -79,6 +82,8 @@ export class RunQuestionsView {
     try {
       await this.questions.answer(question, value);
       form.remove();
+      // The turn may park at its next question before the page has seen it go on.
+      if (this.shown !== null) this.#load(this.shown);
     } catch (error) {
       set(form, 'inert', null);
       this.tell(plain(error));
