@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use wire::{CreateVersion, CreateWorkflow};
 
 use super::service::Service;
-use super::{SLOW_DISK, folder, moment, number, seed};
+use super::{SLOW_DISK, folder, moment, number, seed, suspects_end};
 use crate::apps::runs::release;
 
 /// Requests with the same key at the same time.
@@ -77,6 +77,7 @@ async fn kills_of_two_instances_leave_one_run_and_one_handle_for_each_key() {
     let mut kills = 0;
     while !senders.iter().all(tokio::task::JoinHandle::is_finished) {
         pause(u64::try_from(moment(&random).as_millis()).unwrap() / 2).await;
+        suspects_end(&database).await;
         let hit = kills % 2;
         tokio::task::block_in_place(|| {
             instances[hit].kill();

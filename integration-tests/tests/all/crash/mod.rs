@@ -27,6 +27,7 @@ mod workflows;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use integration_tests::until;
 use kernel::{Random, SeededRandom, SystemRandom};
 use oracle::Oracle;
 use service::Service;
@@ -140,6 +141,12 @@ impl Moments {
         self.was_early = moment < LATE;
         moment
     }
+}
+
+/// Waits for runs that have seen two ends without progress: one more, and they would fail with `run.crashed`.
+async fn suspects_end(database: &TestDatabase) {
+    let suspects = "SELECT count(*) FROM run_crashes c JOIN runs r ON r.id = c.run_id WHERE c.ends > 1 AND r.finished_at IS NULL";
+    until("every suspect has ended", async || database.scalar(suspects).await == "0").await;
 }
 
 fn moment(random: &SeededRandom) -> Duration {

@@ -12,7 +12,7 @@ use wire::{CreateVersion, CreateWorkflow};
 
 use super::app_runs::{ready, start};
 use super::service::Service;
-use super::{SLOW_DISK, folder, moment, number, seed};
+use super::{SLOW_DISK, folder, moment, number, seed, suspects_end};
 use crate::apps::runs::release;
 
 /// An app whose page runs a workflow that creates a record, changes it, and takes a moment around that.
@@ -85,6 +85,7 @@ async fn kills_leave_one_record_for_each_run_that_stores_one() {
     let mut kills = 0;
     while kills < 3 || kills < 30 && database.scalar(unfinished).await != "0" {
         pause(u64::try_from(moment(&random).as_millis()).unwrap() / 2).await;
+        suspects_end(&database).await;
         tokio::task::block_in_place(|| {
             service.kill();
             service.start();
