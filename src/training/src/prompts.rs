@@ -280,7 +280,9 @@ mod tests {
             found[0],
             "/prompts/a~1b/choices/2 choice_unusable: the choice must contain {{inputs.x}} exactly as in the current one."
         );
-        assert!(found[1].starts_with("/prompts/a~1b/choices/3 choice_unusable: the choice cannot be read"));
+        assert!(
+            found[1].starts_with("/prompts/a~1b/choices/3 choice_unusable: the choice must not contain {%")
+        );
         assert_eq!(found.len(), 2);
         prompt.choices = vec!["Say {{inputs.x}}.".to_owned(); 17];
         assert_eq!(

@@ -34,8 +34,13 @@ fn unlabelled(mut messages: Vec<Value>, request_id: &str) -> Vec<Value> {
 
 /// The code of the only message, which is an error outside of any run.
 fn refusal(messages: &[Value]) -> String {
+    refusal_of(messages, &Value::Null)
+}
+
+/// The code of the only message, which is an error outside of a stream, with the run that the request named.
+fn refusal_of(messages: &[Value], run: &Value) -> String {
     let [error] = messages else { panic!("{messages:?}") };
-    assert_eq!((kind(error), &error["run_id"], &error["seq"]), ("error", &Value::Null, &json!(0)), "{error}");
+    assert_eq!((kind(error), &error["run_id"], &error["seq"]), ("error", run, &json!(0)), "{error}");
     error["payload"]["code"].as_str().unwrap().to_owned()
 }
 
@@ -248,13 +253,14 @@ async fn readers_ask_for_runs_of_this_workflow() {
     run.becomes("succeeded").await;
     let other = super::workflow(&t, "practice/classify").await;
     let mut elsewhere = Socket::of(&t, &other, &[]).await;
-    for what in ["subscribe", "pause", "resume", "cancel"] {
-        elsewhere.say(&json!({"type": what, "run_id": run.id})).await;
-        assert_eq!(refusal(&to_end(&mut elsewhere).await), "run.not_found", "{what}");
-    }
-    for what in ["pause", "resume", "cancel"] {
-        socket.say(&json!({"type": what, "run_id": run.id})).await;
-        assert_eq!(refusal(&to_end(&mut socket).await), "run.not_active", "{what}");
+    elsewhere.say(&json!({"type": "subscribe", "run_id": run.id})).await;
+    assert_eq!(refusal(&to_end(&mut elsewhere).await), "run.not_found");
+    let named = json!(run.id);
+    for kind in ["pause", "resume", "cancel"] {
+        for (socket, code) in [(&mut elsewhere, "run.not_found"), (&mut socket, "run.not_active")] {
+            socket.say(&json!({"type": kind, "run_id": run.id})).await;
+            assert_eq!(refusal_of(&to_end(socket).await, &named), code, "{kind}");
+        }
     }
     // The socket is good for more.
     assert_eq!(socket.settle().await, [Value::Null; 0]);

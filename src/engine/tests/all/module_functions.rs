@@ -21,7 +21,7 @@ fn with_modules(modules: &Value) -> Arc<Plan> {
 
 fn metrics() -> Arc<Plan> {
     with_modules(&json!({
-        "metrics.py": "import re\nseen = []\ndef score(context):\n    seen.append(1)\n    return {'n': len(seen), 'text': context['text']}\ndef fails(context):\n    return 1 / 0\ndef loops(context):\n    while True:\n        pass\ndef grows(context):\n    a = []\n    while True:\n        a.append('x' * 1000)\ndef long(context):\n    return 'x' * 2000\n",
+        "metrics.py": "import re\nseen = []\ndef score(context):\n    seen.append(1)\n    return {'n': len(seen), 'text': context['text']}\ndef fails(context):\n    return 1 / 0\ndef loops(context):\n    while True:\n        pass\ndef grows(context):\n    a = []\n    while True:\n        a.append('x' * 100_000)\ndef long(context):\n    return 'x' * 2000\n",
         "shape.js": "import { double } from './lib.js';\nexport function score(context) { return double(context.n); }\n",
         "lib.js": "export const double = (n) => n * 2;\n",
     }))
