@@ -75,7 +75,14 @@ pub fn shown(answer: &Answer) -> String {
             text.push_str(&format!("{name}: {}\n", value.to_str().unwrap_or("?")));
         }
     }
-    text.push_str(&answer.text().replace(id, "[request id]"));
+    let body = answer.json().map_or_else(
+        |_| answer.text(),
+        |mut body| {
+            body.sort_all_objects();
+            body.to_string()
+        },
+    );
+    text.push_str(&body.replace(id, "[request id]"));
     text.trim_end().to_owned()
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn tidy(mut record: Value) -> String {
             *value = json!("[share url]");
         }
     }
+    record.sort_all_objects();
     serde_json::to_string_pretty(&record).unwrap()
 }
 

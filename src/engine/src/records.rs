@@ -79,9 +79,9 @@ pub fn merge_patch(target: Value, patch: &Value) -> Value {
     };
     for (name, change) in changes {
         if change.is_null() {
-            members.remove(name);
+            members.shift_remove(name);
         } else {
-            let before = members.remove(name).unwrap_or_default();
+            let before = members.get_mut(name).map(Value::take).unwrap_or_default();
             members.insert(name.clone(), merge_patch(before, change));
         }
     }

@@ -265,10 +265,10 @@ pub fn reply_json(reply: &Reply) -> Value {
 #[must_use]
 pub fn read_reply(stored: Value) -> Option<Reply> {
     let Value::Object(mut members) = stored else { return None };
-    if let Some(answer) = members.remove("answer") {
+    if let Some(answer) = members.shift_remove("answer") {
         return serde_json::from_value(answer).ok().map(Reply::Answer);
     }
-    serde_json::from_value(members.remove("embeddings")?).ok().map(Reply::Embeddings)
+    serde_json::from_value(members.shift_remove("embeddings")?).ok().map(Reply::Embeddings)
 }
 
 #[cfg(test)]

@@ -264,9 +264,9 @@ fn written(text: &str, demos: &[Demo]) -> String {
 fn kept(mut config: Map<String, Value>) -> Map<String, Value> {
     let configurable = config.get_mut("configurable").and_then(Value::as_object_mut);
     if let Some(configurable) = configurable {
-        configurable.remove("thread_id");
+        configurable.shift_remove("thread_id");
         if configurable.is_empty() {
-            config.remove("configurable");
+            config.shift_remove("configurable");
         }
     }
     config

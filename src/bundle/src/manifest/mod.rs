@@ -121,7 +121,7 @@ pub(crate) fn read_collection(
         if let Some(name) = &name {
             check_name(name, "/name", reader);
         }
-        members.remove("name");
+        members.shift_remove("name");
         let collection = collection::read(&Value::Object(members), "", reader);
         name.zip(collection)
     })

@@ -17,6 +17,7 @@ use super::reads::PromptReads;
 use super::recorded::{Recorded, RecordedStep};
 use super::{Activity, Effect, Failure, RunInput, steps};
 use crate::Plan;
+use crate::canonical::{is_digest_of, text_digest};
 use crate::redact::Redactor;
 
 /// What a visit of a node was given.
@@ -131,9 +132,12 @@ impl Visit<'_> {
         let filling = refill.filling.acquire().await;
         let reads = PromptReads::default();
         let Ok(input) = self.input_noting(&reads).await else { return Ok(()) };
-        let (digest, bytes) = crate::canonical::text_digest(&input);
-        let is_theirs = refill.wanted.contains(&key) && rows.iter().any(|row| row.input_digest == digest);
-        if is_theirs && refill.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= BYTES {
+        let (digest, bytes) = text_digest(&input);
+        let mut digests = rows.iter().map(|row| row.input_digest);
+        let theirs = digests.find(|recorded| is_digest_of(*recorded, &input, digest));
+        if let Some(digest) = theirs.filter(|_| refill.wanted.contains(&key))
+            && refill.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= BYTES
+        {
             let (node, visit) = key;
             let found =
                 FilledInput { node, visit, digest, input: input.clone(), prompts_read: reads.names() };

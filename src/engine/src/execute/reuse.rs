@@ -12,6 +12,7 @@ use super::attempt::Visit;
 use super::ports::StepRecord;
 use super::recorded::RecordedStep;
 use crate::NodeError;
+use crate::canonical::{is_digest_of, text_digest};
 
 /// Finished rows inside a visit's attempts, by their names in the journal.
 pub(super) type Finished = Mutex<HashMap<String, RecordedStep>>;
@@ -26,14 +27,14 @@ impl Visit<'_> {
             return None;
         }
         let input = self.input().await.ok()?;
-        let (digest, _) = crate::canonical::text_digest(&input);
+        let (digest, _) = text_digest(&input);
         self.earlier.iter().find_map(|path| {
             let kept = self.keeps.and_then(|kept| kept.lock().get(path).cloned());
             let rows = self.env.recorded.of(path, self.visit);
             let failed = || rows.last().filter(|row| self.failure_counts && row.error.is_some());
             let row =
                 kept.or_else(|| rows.iter().find(|row| row.result.is_some()).or_else(failed).cloned())?;
-            (row.input_digest == digest).then_some(row)
+            is_digest_of(row.input_digest, &input, digest).then_some(row)
         })
     }
 

@@ -86,6 +86,7 @@ fn rows(schema: &Value) -> Vec<FieldRow> {
             description: text(field, "description").unwrap_or_default().to_owned(),
         })
         .collect();
+    rows.sort_by(|one, other| one.name.cmp(&other.name));
     rows.sort_by_key(|row| match row.needed {
         Needed::Yes => required.iter().position(|name| *name == row.name).unwrap_or(0),
         Needed::OneOf => required.len(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Secret, SystemClock};
-use models::{Dialect, EndpointSettings, ModelErrorKind, ModelRequest, NoPieces, Usage};
+use models::{Dialect, EndpointSettings, ModelErrorKind, ModelRequest, NoPieces, Tool, Usage};
 use net::{Client, Egress, Guard, SystemResolver};
 use serde_json::{Value, json};
 
@@ -42,6 +42,26 @@ pub(crate) fn whole(dialect: Dialect) -> String {
         ],
     };
     events.iter().map(event).collect()
+}
+
+#[tokio::test]
+async fn schemas_keep_the_order_of_their_members() {
+    let properties = r#""properties":{"reasoning":{"type":"string"},"answer":{"type":"string"}}"#;
+    let schema: Value =
+        serde_json::from_str(&format!(r#"{{"type":"object","required":["reasoning","answer"],{properties}}}"#)).unwrap();
+    let tool = Tool { name: "add".into(), description: "Adds.".into(), parameters: schema.clone() };
+    for (name, dialect) in Dialect::ALL {
+        for sent in [
+            ModelRequest { response_schema: Some(schema.clone()), ..request() },
+            ModelRequest { tools: vec![tool.clone()], ..request() },
+        ] {
+            let endpoint = Endpoint::streaming(&whole(dialect)).await;
+            // Only the request matters.
+            let _ = endpoint.speaking(dialect).call(&sent, &NoPieces).await;
+            let seen = endpoint.requests.lock()[0].clone();
+            assert!(seen.contains(properties), "{name}: {seen}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -109,7 +109,7 @@ impl NewEvaluation<'_> {
 fn evaluation(request: Map<String, Value>) -> (String, Vec<u8>) {
     let text = |request: Map<String, Value>| Value::Object(request).to_string();
     let mut decisive = request.clone();
-    decisive.remove("budget");
+    decisive.shift_remove("budget");
     let key = digest(&SHA256, text(decisive).as_bytes()).as_ref().to_vec();
     (text(request), key)
 }

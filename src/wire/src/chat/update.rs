@@ -73,7 +73,7 @@ impl ItemUpdate {
                     text.push_str(delta);
                 }
                 match done {
-                    true => known.remove("streaming"),
+                    true => known.shift_remove("streaming"),
                     false => known.insert("streaming".to_owned(), Value::Bool(true)),
                 };
             }

@@ -59,7 +59,9 @@ pub(super) fn document() -> Result<String> {
             },
         },
     });
-    Ok(serde_json::to_string_pretty(&schemas.place(&document)?)? + "\n")
+    let mut document = schemas.place(&document)?;
+    document.sort_all_objects();
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
 fn described(part: &str, operation: &Operation, schemas: &mut Schemas, refusals: &mut Refusals) -> Value {

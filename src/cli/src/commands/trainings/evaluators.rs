@@ -59,7 +59,7 @@ fn whole(text: &str) -> Result<EvaluatorArgument, Failure> {
     let mut members: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| Failure::usage(format!("--evaluator `{text}` is not a JSON object: {error}")))?;
     let name = name_of(text, members.get("entrypoint").and_then(Value::as_str).unwrap_or_default())?;
-    let id = match members.remove("id") {
+    let id = match members.shift_remove("id") {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(id),
         Some(other) => {

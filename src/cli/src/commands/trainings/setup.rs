@@ -95,7 +95,7 @@ fn set_inside(object: &mut Map<String, Value>, member: &str, name: &str, value: 
 
 /// Takes the object out of a member; empty if the member is not an object.
 pub(super) fn object_in(object: &mut Map<String, Value>, member: &str) -> Map<String, Value> {
-    match object.remove(member) {
+    match object.shift_remove(member) {
         Some(Value::Object(members)) => members,
         _ => Map::new(),
     }

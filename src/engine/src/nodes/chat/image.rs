@@ -51,7 +51,7 @@ pub(super) fn problems(image: &Value, base: &str) -> Vec<FieldError> {
 /// [`ErrorCode::AttachmentDamaged`], [`ErrorCode::WorkspaceFull`]; `node.failed` if it is not base64.
 pub(super) async fn read(image: Value, call: &Call<'_>) -> Result<Option<GeneratedImage>, Failure> {
     let Value::Object(mut image) = image else { return Ok(None) };
-    let mut member = |name| match image.remove(name) {
+    let mut member = |name| match image.shift_remove(name) {
         Some(Value::String(text)) => Some(text),
         _ => None,
     };

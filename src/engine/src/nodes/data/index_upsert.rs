@@ -163,10 +163,10 @@ fn one(chunk: Value, vector: Option<Value>) -> Result<IndexedChunk, NodeError> {
             return Err(NodeError::failed(message));
         }
     };
-    let Some(Value::String(text)) = members.remove("text") else {
+    let Some(Value::String(text)) = members.shift_remove("text") else {
         return Err(NodeError::failed("has no 'text'"));
     };
-    let metadata = match members.remove("metadata") {
+    let metadata = match members.shift_remove("metadata") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(metadata)) => metadata,
         Some(other) => {
@@ -182,7 +182,7 @@ fn one(chunk: Value, vector: Option<Value>) -> Result<IndexedChunk, NodeError> {
         return Err(NodeError::failed("'metadata' contains U+0000"));
     }
     let text = text.replace('\0', "\u{fffd}");
-    let vector = vector.or_else(|| members.remove("vector")).filter(|vector| !vector.is_null());
+    let vector = vector.or_else(|| members.shift_remove("vector")).filter(|vector| !vector.is_null());
     let vector = vector.map(|vector| read_vector(&vector)).transpose()?;
     Ok(IndexedChunk::new(text, metadata, vector))
 }

@@ -64,7 +64,7 @@ fn demos_of(prompts: &[View]) -> Vec<Demo> {
     };
     let demo = |demo: Value| {
         let Value::Object(mut members) = demo else { return None };
-        Some(Demo { inputs: members.remove("inputs")?, output: members.remove("output")? })
+        Some(Demo { inputs: members.shift_remove("inputs")?, output: members.shift_remove("output")? })
     };
     prompts.iter().filter_map(demos).flatten().filter_map(demo).collect()
 }

@@ -112,7 +112,7 @@ impl Node for HttpRequest {
     /// Without the headers of the answer: they cost tokens and say nothing to a model. The trace has them.
     fn for_model(&self, mut result: Value) -> Value {
         if let Some(members) = result.as_object_mut() {
-            members.remove("headers");
+            members.shift_remove("headers");
         }
         result
     }

@@ -47,7 +47,7 @@ pub(super) async fn create(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> ApiR
     }
     ApiError::refuse(Params::of(change.request()).finish())?;
     let mut members = body::large_object(change.request(), change.bytes().clone()).await?;
-    let cases = members.remove("cases");
+    let cases = members.shift_remove("cases");
     let mut fields = Fields::of(&members);
     let name = name_of(&mut fields);
     let source = source(&mut fields, cases);
@@ -61,7 +61,7 @@ pub(super) async fn version(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> Api
         return Ok(CaseSource::Given(content));
     }
     let mut members = body::large_object(change.request(), change.bytes().clone()).await?;
-    let cases = members.remove("cases");
+    let cases = members.shift_remove("cases");
     let mut fields = Fields::of(&members);
     let source = source(&mut fields, cases);
     of_fields(fields, source)

@@ -6,7 +6,7 @@ use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use actors::kinds::training::checkpoint_record;
 use control::versions;
-use engine::{Plan, Problems, runnable_config};
+use engine::runnable_config;
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
 use store::{Changes, ListedVersion, NewVersion, StoredVersion, StoredWorkflow};
@@ -62,7 +62,7 @@ pub(super) async fn create(
                 true => with_newest_config(changes, workflow.id, wanted).await?,
                 false => (wanted, None),
             };
-            let new = frozen(caller, workflow.id, wanted)?;
+            let new = frozen(caller, workflow.id, wanted);
             let saved = versions::save(changes, caller.requester(), &workflow, new).await?;
             let version = VersionRecord { gate: saved.gate, ..records::version(saved.version) };
             let answer = SavedVersion { version, live: saved.live, config_kept_from, warnings: warned };
@@ -197,22 +197,19 @@ pub(in crate::http) async fn draft_of_graph<S: Asked>(
         };
         return Err(ApiError::problems(ErrorCode::GraphInvalid, problems.into_iter().map(inside).collect()));
     }
-    frozen(caller, workflow.id, wanted)
+    Ok(frozen(caller, workflow.id, wanted))
 }
 
-fn frozen<S>(caller: &Caller<S>, workflow_id: Uuid, wanted: CreateVersion) -> ApiResult<NewVersion> {
-    // Both were looked at before.
-    let no_form = |error: engine::CanonicalError| ApiError::new(ErrorCode::Internal).with_cause(error);
-    let digest = engine::identity(&wanted.graph, wanted.runnable_config.as_ref()).map_err(no_form)?;
-    Ok(NewVersion {
+fn frozen<S>(caller: &Caller<S>, workflow_id: Uuid, wanted: CreateVersion) -> NewVersion {
+    NewVersion {
         workflow_id,
-        digest: digest.to_vec(),
+        digest: engine::identity(&wanted.graph, wanted.runnable_config.as_ref()).to_vec(),
         graph: wanted.graph,
         runnable_config: wanted.runnable_config,
         metadata: wanted.metadata.unwrap_or_default(),
         notes: wanted.notes,
         created_by: caller.name(),
-    })
+    }
 }
 
 /// The newest first, without what may be large.
@@ -322,31 +319,15 @@ pub(super) async fn check(
 async fn all_graph_problems(graph: &Value, sandbox: &Sandbox) -> ApiResult<Vec<FieldError>> {
     let checked = engine::check_all(graph, sandbox).await;
     let checked = checked.map_err(|error| ApiError::new(ErrorCode::CodeUnavailable).with_cause(error))?;
-    Ok(with_form(graph, checked))
+    Ok(checked.err().unwrap_or_default())
 }
 
 /// Problems of a graph that are found in a moment; pointers begin at the graph.
 fn graph_problems(graph: &Value) -> Vec<FieldError> {
-    engine::check_briefly(graph).map(|checked| with_form(graph, checked)).unwrap_or_default()
-}
-
-fn with_form(graph: &Value, checked: Result<Plan, Problems>) -> Vec<FieldError> {
-    match checked {
-        Ok(_) => without_form(graph, "").into_iter().collect(),
-        Err(problems) => problems,
-    }
+    engine::check_briefly(graph).and_then(Result::err).unwrap_or_default()
 }
 
 /// Pointers begin with `/runnable_config`.
 fn config_problems(config: Option<&Map<String, Value>>) -> Vec<FieldError> {
-    let Some(config) = config else { return Vec::new() };
-    let mut problems = runnable_config::check(config);
-    problems.extend(without_form(&Value::Object(config.clone()), "/runnable_config"));
-    problems
-}
-
-/// What has no canonical form cannot be told from another version.
-fn without_form(document: &Value, at: &str) -> Option<FieldError> {
-    let error = engine::digest(document).err()?;
-    Some(FieldError::new(at, "canonical", error.to_string()).suggest("write such a number as a string"))
+    config.map(runnable_config::check).unwrap_or_default()
 }

@@ -26,7 +26,7 @@ impl Cosine {
         if !model.contains_key("model") {
             config.note("model", "required", "is required: a model that computes embeddings");
         }
-        if model.remove("temperature").is_some() {
+        if model.shift_remove("temperature").is_some() {
             config.note("temperature", "unknown_field", "vectors have none");
         }
         let input = json!(["{{ inputs.output }}", "{{ inputs.expected }}"]);

@@ -32,7 +32,7 @@ pub(super) async fn put(
     let body = read_json(&visitor, &request, payload).await?;
     let mut members = members(&body, &["data", "version"])?;
     let precondition = Precondition::of(&request, version(&members)?);
-    let data = Arc::new(members.remove("data").unwrap_or_default());
+    let data = Arc::new(members.shift_remove("data").unwrap_or_default());
     check_write(&visitor)?;
     let text = form(&data)?;
     check_schema(&access, &data).await?;

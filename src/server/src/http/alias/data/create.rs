@@ -35,7 +35,7 @@ pub(super) async fn create(
     let key = key::optional(&request)?;
     let body = read_json(&visitor, &request, payload).await?;
     let mut members = members(&body, &["data"])?;
-    let data = Arc::new(members.remove("data").unwrap_or_default());
+    let data = Arc::new(members.shift_remove("data").unwrap_or_default());
     let principal = key.is_some().then(|| Principal::of(&visitor, &request)).transpose()?;
     let key = principal
         .as_ref()
