@@ -1,4 +1,4 @@
-//! Detects leaps of the wall clock: time that is set after a boot, or a machine that was suspended.
+//! Detects wall clock leaps: a clock that is set after boot, or a machine that was suspended.
 //!
 //! Ids, due times and limits depend on the wall clock. Pure: the caller passes both clocks.
 
@@ -9,10 +9,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// Maximum drift between two checks.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(5);
 
-/// What the wall clock has done since the last check.
+/// The wall clock's change since the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leap {
-    /// It advanced as monotonic time did.
+    /// It advanced like monotonic time.
     None,
     /// It was set ahead by this much.
     Ahead(TimeDelta),

@@ -1,11 +1,11 @@
 //! The actor runtime and the actors.
 //!
-//! Every long-lived thing is a supervised actor. [`runtime`] has the guardian, the handle and the policy table; [`lanes`]
-//! write to the database; [`streams`] has the topics that readers read from; `run` is the core of every run, and [`kinds`]
-//! has a folder for each kind of run; `jobs` has the periodic work; [`delivery`] sends mail and events from their queues.
-//! [`System`] assembles them.
+//! Every long-lived thing is a supervised actor. [`runtime`] has the guardian, the handle and the policy table;
+//! [`lanes`] write to the database; [`streams`] has the topics that readers read from; `run` is the core of every run,
+//! and [`kinds`] has a folder for each run kind; `jobs` has the periodic work; [`delivery`] sends mail and events from
+//! their queues. [`System`] assembles them.
 
-// The support of the tests names this package like any other.
+// The test support uses this package's name like any other package.
 #[cfg(test)]
 extern crate self as actors;
 

@@ -1,4 +1,4 @@
-//! Compiled versions and the publication state of workflows, kept for a moment.
+//! A short-lived cache of compiled versions and workflows' publication state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use store::{LiveVersions, Store, StoreError, StoredVersion, StoredWorkflow, WorkflowRef};
 use uuid::Uuid;
 
-/// How long another instance's change of a workflow may go unnoticed.
+/// Maximum time before another instance's workflow change is noticed.
 const FRESH: Duration = Duration::from_secs(1);
-/// Entries kept before all are dropped and read anew.
+/// Maximum entries before all are dropped and read again.
 const CAPACITY: usize = 10_000;
 
 /// A version that is ready to run.
@@ -22,11 +22,11 @@ pub struct LoadedVersion {
     pub id: Uuid,
     /// Its workflow.
     pub workflow: Uuid,
-    /// Counts from 1 within the workflow; `None` for a draft.
+    /// The number within the workflow, from 1; `None` for a draft.
     pub number: Option<i32>,
     /// The compiled graph.
     pub plan: Arc<Plan>,
-    /// Prompts and settings of a run.
+    /// Prompts and settings for a run.
     pub config: Arc<Map<String, Value>>,
 }
 
@@ -39,21 +39,21 @@ pub struct Runnable {
     pub version: Option<Arc<LoadedVersion>>,
     /// Its canary, if it has one that compiles.
     pub canary: Option<Canary>,
-    /// What was read: also a canary that does not compile.
+    /// The versions as read, including a canary that does not compile.
     versions: LiveVersions,
 }
 
-/// A version that a part of the new threads of a chat uses.
+/// A version that a share of new chat threads uses.
 #[derive(Clone)]
 pub struct Canary {
     /// The version.
     pub version: Arc<LoadedVersion>,
-    /// The share of new threads.
+    /// The share of new threads, in percent.
     pub percent: i32,
 }
 
 impl Runnable {
-    /// The version of a thread that has started with this canary, if with any: the live one, once that is not the canary any more.
+    /// The version for a thread that started with this canary, if any: the live version if that canary is gone.
     #[must_use]
     pub fn version_of(&self, canary: Option<i32>) -> Option<Arc<LoadedVersion>> {
         let is_it = |known: &&Canary| canary.is_some() && known.version.number == canary;
@@ -65,35 +65,35 @@ impl Runnable {
     }
 }
 
-/// A version could not be made ready.
+/// A version could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The database did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A stored graph does not compile with this version of the service.
+    /// A stored graph does not compile with this service version.
     #[error("version {0} does not compile: {1}")]
     Graph(Uuid, String),
-    /// A run names a version that is not there.
+    /// A run names a version that does not exist.
     #[error("version {0} is not there")]
     Missing(Uuid),
 }
 
-/// Versions never change, so they are kept; workflows are read again after a second, or once changed here.
+/// Versions never change, so they are cached; workflows are read again after a second, or after a local change.
 pub struct Plans {
     store: Store,
     clock: Arc<dyn Clock>,
     versions: DashMap<Uuid, Arc<LoadedVersion>>,
     workflows: DashMap<Uuid, (Duration, Runnable)>,
-    /// Counts what was forgotten: what was read before that is not kept.
+    /// Counts invalidations: data read before one is not cached.
     changes: AtomicU64,
-    /// Workflows that had a canary when they were read last.
+    /// Workflows that had a canary at the last read.
     canaries: DashSet<Uuid>,
-    /// Workflows whose change is being committed: what is read of them is not kept.
+    /// Workflows whose change is being committed: reads of them are not cached.
     changing: DashMap<Uuid, usize>,
 }
 
-/// Held while a change of a workflow is committed that no request makes.
+/// Held while a workflow change that does not come from a request is committed.
 pub(crate) struct Changing<'a> {
     plans: &'a Plans,
     workflow: Uuid,
@@ -101,7 +101,7 @@ pub(crate) struct Changing<'a> {
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        // Before the mark is removed: a turn between both would find the old version.
+        // Before the mark is removed, or a turn in between would find the old version.
         self.plans.forget(self.workflow);
         if let Some(mut count) = self.plans.changing.get_mut(&self.workflow) {
             *count = count.saturating_sub(1);
@@ -111,7 +111,7 @@ impl Drop for Changing<'_> {
 }
 
 impl Plans {
-    /// Empty.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -125,12 +125,12 @@ impl Plans {
         }
     }
 
-    /// Whether a version is ready without being compiled.
+    /// Whether a version is cached in compiled form.
     pub(crate) fn has(&self, version: Uuid) -> bool {
         self.versions.contains_key(&version)
     }
 
-    /// A workflow with its live version, at most a second old.
+    /// Returns a workflow with its live version, at most a second old.
     ///
     /// # Errors
     /// [`PlanError`] when it cannot be read or compiled.
@@ -158,7 +158,8 @@ impl Plans {
         Ok(Some(runnable))
     }
 
-    /// A workflow that was read a moment ago, with the versions that chats use at this moment, whichever instance has changed that.
+    /// Refreshes a workflow that was just read, with the versions that its chats use now, whichever instance changed
+    /// them.
     ///
     /// # Errors
     /// [`PlanError`] when they cannot be read or compiled.
@@ -186,7 +187,7 @@ impl Plans {
                 self.canaries.insert(workflow.id);
                 match self.numbered(workflow.id, number).await {
                     Ok(version) => version.map(|version| Canary { version, percent }),
-                    // The chat of the live version continues.
+                    // The chat with the live version continues.
                     Err(PlanError::Graph(version, problem)) => {
                         kernel::warn_once_a_minute!("canary.not_compiled", %version, problem, "a canary does not compile");
                         None
@@ -207,19 +208,19 @@ impl Plans {
         version.map(|version| self.compiled(version)).transpose()
     }
 
-    /// Whether a workflow had a canary when it was read last.
+    /// Whether a workflow had a canary at the last read.
     pub(crate) fn has_canary(&self, workflow: Uuid) -> bool {
         self.canaries.contains(&workflow)
     }
 
-    /// A change of a workflow is being committed that no request makes.
+    /// Marks a workflow while a change that does not come from a request is committed.
     pub(crate) fn changing(&self, workflow: Uuid) -> Changing<'_> {
         *self.changing.entry(workflow).or_insert(0) += 1;
         self.workflows.remove(&workflow);
         Changing { plans: self, workflow }
     }
 
-    /// A version of a workflow of this workspace by its number, or its live one.
+    /// Returns a workflow version in this workspace by number, or the live one.
     ///
     /// # Errors
     /// [`PlanError`] when it cannot be read or compiled.
@@ -236,7 +237,7 @@ impl Plans {
         version.map(|version| self.compiled(version)).transpose()
     }
 
-    /// A version by its id.
+    /// Returns a version by id.
     ///
     /// # Errors
     /// [`PlanError`] when it cannot be read or compiled.
@@ -248,7 +249,7 @@ impl Plans {
         self.compiled(stored)
     }
 
-    /// The workflow was changed here: the next look reads it again.
+    /// Invalidates a workflow that was changed here: the next access reads it again.
     pub fn forget(&self, workflow: Uuid) {
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.workflows.remove(&workflow);

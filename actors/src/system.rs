@@ -60,23 +60,23 @@ use crate::runtime::{ArbiterPool, Guardian, Health};
 use crate::streams::{ForeignStreams, Topics};
 use crate::triggers::CronRounds;
 
-/// Maximum recovered turns that read their stored state at the same time.
+/// Maximum recovered turns that read their stored state concurrently.
 const RECOVERING: usize = 2;
-/// Traces whose inputs are filled again at the same time: it takes a core.
+/// Maximum traces that are refilled concurrently; each takes a core.
 const REFILLING: usize = 2;
 
-/// How long the release of the lease may take at a stop: it expires by itself.
+/// Maximum time to release the lease at a stop: it expires by itself.
 const LEASE_RELEASE: Duration = Duration::from_secs(1);
 
 /// Settings of the actors.
 pub struct Settings {
     /// The database.
     pub store: Store,
-    /// Id of this instance; the same after a restart.
+    /// This instance's id, the same after a restart.
     pub instance: Uuid,
-    /// Lanes.
+    /// Number of lanes.
     pub writers: usize,
-    /// Threads for actors.
+    /// Number of actor threads.
     pub arbiters: usize,
     /// Runtime of child tasks.
     pub children: Runtime,
@@ -86,7 +86,7 @@ pub struct Settings {
     pub random: Arc<dyn Random>,
     /// Ids.
     pub ids: Ids,
-    /// How long a turn continues without a reader.
+    /// Grace period of a turn without a reader.
     pub grace: Grace,
     /// Language models.
     pub models: Models,
@@ -100,11 +100,11 @@ pub struct Settings {
     pub mail: mail::Settings,
     /// Retention of ended runs; `None` keeps them forever.
     pub keep_runs: Option<TimeDelta>,
-    /// Makes addresses of images that runs show.
+    /// Creates URLs of images that runs show.
     pub links: ImageLinks,
     /// Storage limit of a workspace in bytes; `None` is unlimited.
     pub workspace_bytes: Option<i64>,
-    /// Trainings that may execute at the same time.
+    /// Maximum trainings that execute concurrently.
     pub training_runs: usize,
 }
 
@@ -151,7 +151,7 @@ impl System {
         let acquired = clock.monotonic();
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
         join(&store, lease, &*clock).await?;
-        // What follows may take as long as a lease lasts.
+        // The following steps may take as long as a lease lasts.
         store.renew_lease(lease, since).await?;
         let health = Health::default();
         let topics = Topics::default();
@@ -208,7 +208,7 @@ impl System {
         Ok(system)
     }
 
-    /// The chat.
+    /// The chats.
     #[must_use]
     pub fn chat(&self) -> Chat {
         Chat {
@@ -237,19 +237,19 @@ impl System {
         }
     }
 
-    /// Runs of apps.
+    /// App runs.
     #[must_use]
     pub fn app_runs(&self) -> AppRuns {
         AppRuns { ports: self.ports.clone(), actors: self.actors.app_runs.clone(), starts: self.starts() }
     }
 
-    /// Compressed forms of files of apps.
+    /// Compresses app files.
     #[must_use]
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
 
-    /// Shares of changes of records: a change takes a permit before a connection.
+    /// Shares for record changes: a change takes a permit before a connection.
     #[must_use]
     pub fn record_changes(&self) -> &WorkspaceShares {
         &self.ports.record_changes
@@ -299,26 +299,26 @@ impl System {
         &self.health
     }
 
-    /// How long writes have not been committed; `None` if they are.
+    /// Duration of the current commit failure; `None` if writes are committed.
     #[must_use]
     pub fn writes_failing_for(&self) -> Option<Duration> {
         self.ports.db.failing_for()
     }
 
-    /// Threads with a turn in this instance.
+    /// Threads with a turn on this instance.
     #[must_use]
     pub fn threads(&self) -> &Threads {
         &self.actors.threads
     }
 
-    /// Topics of the streams that this instance writes or reads.
+    /// Topics of streams that this instance writes or reads.
     #[must_use]
     pub fn topics(&self) -> &Topics {
         &self.ports.topics
     }
 
-    /// Waits at most `limit` for running turns to end, and starts no new ones. Returns whether all have
-    /// ended, their writes are committed and their readers have received everything.
+    /// Waits at most `limit` for running turns to end, and starts no new ones. Returns whether all have ended, their
+    /// writes are committed and their readers have received everything.
     pub async fn drain(&self, limit: Duration) -> bool {
         let clock = &*self.ports.clock;
         let begun = clock.monotonic();
@@ -334,7 +334,7 @@ impl System {
         idle
     }
 
-    /// Cuts the remaining turns, commits everything and releases the lease.
+    /// Cuts off the remaining turns, commits everything and releases the lease.
     ///
     /// A turn that has not ended is stored with its partial text; the next process resumes it.
     pub async fn stop(&self, limit: Duration) {
@@ -364,7 +364,7 @@ impl System {
         Ok(())
     }
 
-    /// `set_back`: due times in the database come from a clock that was ahead of this one.
+    /// Starts the periodic jobs. `set_back`: due times in the database come from a clock that was ahead of this one.
     fn start_jobs(&self, watch: ClockWatch, set_back: Arc<AtomicBool>, renewals: Renewals) {
         let (ports, store, lease) = (&self.ports, &self.store, self.lease);
         let (guardian, clock) = (&self.guardian, &ports.clock);

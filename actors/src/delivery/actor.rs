@@ -1,4 +1,4 @@
-//! The actor: the work is a child task of it.
+//! The actor of a queue: the work is its child task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::sync::Notify;
 use super::{Queue, work};
 use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Handle, Life, Supervised};
 
-/// How long what is being sent may take after the shutdown has begun.
+/// Maximum time for deliveries in progress after shutdown has begun.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// There is something to send.
+/// The message that something may be due.
 pub(super) struct Wake;
 
 pub(super) struct SendingBlueprint<Q> {

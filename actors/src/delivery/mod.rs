@@ -1,6 +1,6 @@
-//! Queues of rows that are claimed, sent and noted: mail and the outbox. One actor of each instance sends what is due.
+//! Queues whose rows are claimed, sent and recorded: mail and the outbox. One actor per instance sends due rows.
 //!
-//! A row is sent at least once: who dies between sending and noting it leaves it to be sent again.
+//! A row is sent at least once: after a crash between sending and recording, it is sent again.
 
 mod actor;
 pub mod mail;
@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 use crate::runtime::{ActorKind, Guardian, Handle};
 use actor::{SendingBlueprint, Wake};
 
-/// Sent at the same time.
+/// Maximum concurrent deliveries.
 const AT_ONCE: usize = 8;
-/// Before the second attempt; doubles with each.
+/// Pause before the second attempt; doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A queue in the database.
@@ -30,22 +30,21 @@ const FIRST_PAUSE: Duration = Duration::from_secs(2);
 pub(crate) trait Queue: Send + Sync + 'static {
     /// A claimed row.
     type Item: Send;
-    /// What it is called in the log.
+    /// Name in logs.
     const NAME: &'static str;
-    /// Poll interval without a notification: another instance may have died, and what
-    /// failed comes round again.
+    /// Poll interval without a notification: another instance may have died, and failed rows become due again.
     const EVERY: Duration;
 
     /// Time.
     fn clock(&self) -> &Arc<dyn Clock>;
 
-    /// What an earlier life of this instance was sending is due again; says how much.
+    /// Releases the claims that an earlier life of this instance left; returns their number.
     async fn give_back(&self) -> Result<usize, StoreError>;
 
-    /// Claims what is due, at most `most`.
+    /// Claims at most `most` due rows.
     async fn claim(&self, most: i64) -> Result<Vec<Self::Item>, StoreError>;
 
-    /// Sends one and notes what became of it. Where that cannot be noted, its claim runs out by itself.
+    /// Sends a row and records the result. If recording fails, the claim expires.
     async fn send(&self, item: Self::Item) -> Result<(), StoreError>;
 }
 
@@ -53,19 +52,19 @@ pub(crate) trait Queue: Send + Sync + 'static {
 pub(crate) struct Sender(Handle<Wake>);
 
 impl Sender {
-    /// Starts it.
+    /// Starts the actor.
     pub(crate) fn start<Q: Queue>(guardian: &Guardian, kind: ActorKind, queue: Q) -> Self {
         let blueprint = SendingBlueprint { queue: Arc::new(queue), wake: Arc::new(Notify::new()) };
         Self(guardian.supervise(kind, blueprint))
     }
 
-    /// A row was added to the queue. If this notification is lost, the next poll finds the row.
+    /// Notifies the actor of a new row. If the notification is lost, the next poll finds the row.
     pub(crate) fn wake(&self) {
         let _ = self.0.tell(Wake);
     }
 }
 
-/// What an earlier life of this instance was sending.
+/// Releases the claims that an earlier life of this instance left.
 async fn take_up<Q: Queue>(queue: &Q) {
     match queue.give_back().await {
         Ok(0) => {}
@@ -74,9 +73,9 @@ async fn take_up<Q: Queue>(queue: &Q) {
     }
 }
 
-/// Sends what is due until the shutdown, so many at the same time: one that takes long keeps one place, and only as many of
-/// them as there are places hold up what is behind. Each is a task of its own, so none waits for what is read meanwhile. A
-/// database that does not answer is asked again later.
+/// Sends due rows until shutdown, at most [`AT_ONCE`] concurrently: a slow row occupies one slot, and only that many
+/// slow rows block the rest. Each row is a separate task, so deliveries do not wait for queries. If the database does
+/// not answer, the query is retried later.
 async fn work<Q: Queue>(queue: &Arc<Q>, wake: &Notify, drain: &CancellationToken) {
     take_up(&**queue).await;
     let mut sending = JoinSet::new();
@@ -111,7 +110,7 @@ fn told<Q: Queue>(sent: Result<Result<(), StoreError>, JoinError>) {
         Ok(Err(error)) => {
             tracing::warn!(queue = Q::NAME, %error, "failed to record a delivery result");
         }
-        // Its claim runs out, and it is sent again.
+        // The claim expires, and the row is sent again.
         Err(error) => {
             kernel::warn_once_a_minute!("delivery.failed", queue = Q::NAME, %error, "a delivery panicked")
         }
@@ -122,7 +121,7 @@ fn unreadable<Q: Queue>(error: &StoreError) {
     tracing::warn!(queue = Q::NAME, %error, "failed to poll a queue; retrying");
 }
 
-/// Before the next attempt, after so many.
+/// The pause before the next attempt, after this many attempts.
 pub(crate) fn pause(attempts: i32, longest: TimeDelta) -> TimeDelta {
     let failures = u32::try_from(attempts).unwrap_or_default();
     let pause = backoff(FIRST_PAUSE, failures, longest.to_std().unwrap_or_default());

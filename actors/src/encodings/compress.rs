@@ -1,4 +1,4 @@
-//! The compressed forms of a content.
+//! Compresses contents.
 
 use std::io::{self, Write as _};
 
@@ -7,17 +7,17 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use store::EncodedContent;
 
-/// Largest content that is compressed as far as the format can; above, it takes too long.
+/// Maximum bytes for the best quality; above that, it takes too long.
 const BEST: usize = 1 << 20;
-/// Brotli's quality, and that of larger contents.
+/// Brotli quality: the best one, and the one for larger contents.
 const QUALITY: (i32, i32) = (11, 9);
-/// Largest compressed form, in percent of the content: a smaller saving is not worth an entry in caches.
+/// Maximum size of a compressed form, in percent of the content: smaller savings are not worth a cache entry.
 const MAX_PERCENT: usize = 95;
 
-/// Compresses a content.
+/// Compresses content.
 ///
 /// # Errors
-/// None that is known: both formats are written to memory.
+/// None known: both formats are written to memory.
 pub(super) fn compress(bytes: &[u8]) -> io::Result<EncodedContent> {
     let worth =
         |encoded: &Vec<u8>| encoded.len().saturating_mul(100) <= bytes.len().saturating_mul(MAX_PERCENT);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_saving_of_five_percent_is_enough() {
-        // Noise that is not compressed, then as much as makes 1,999 bytes with a saving between 5 % and 6 %.
+        // Incompressible noise, then enough zeros for savings between 5 % and 6 % of 1,999 bytes.
         let mut state = 7_u64;
         let mut bytes: Vec<u8> = (0..1_999)
             .map(|_| {

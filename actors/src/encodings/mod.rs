@@ -1,4 +1,4 @@
-//! Compressed forms of files of apps: prepared when a deployment is published, and what time does not suffice for, afterwards.
+//! Compressed app files: prepared when a deployment is published; a periodic job compresses the rest.
 
 mod compress;
 
@@ -14,17 +14,17 @@ use uuid::Uuid;
 use crate::run::WorkspaceShares;
 use compress::compress;
 
-/// How long a publish waits for encodings.
+/// Maximum time that a publish waits for encodings.
 const PUBLISH: Duration = Duration::from_secs(5);
-/// Deployments of a round.
+/// Maximum deployments per round.
 const DEPLOYMENTS: i64 = 100;
 
-/// How long a round compresses files of one deployment before it continues with the next one.
+/// Time per deployment in a round, before the next deployment follows.
 const SHARE: Duration = Duration::from_secs(5);
-/// Publishes of one workspace for which files are compressed at the same time.
+/// Maximum publishes per workspace that compress concurrently.
 const PUBLISHES: usize = 1;
 
-/// Prepares encodings, one file at a time in a process. Cheap to clone.
+/// Prepares encodings, one file at a time per process. Cheap to clone.
 #[derive(Clone)]
 pub struct Encoder {
     store: Store,
@@ -33,16 +33,16 @@ pub struct Encoder {
     publishes: WorkspaceShares,
 }
 
-/// What was done of a deployment.
+/// The progress on a deployment.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Files that were compressed.
+    /// Number of files compressed.
     encoded: usize,
-    /// Whether files are left for which there was no time.
+    /// Whether files remain because time ran out.
     has_rest: bool,
 }
 
-/// A file is not compressed.
+/// A file was not compressed.
 #[derive(Debug, thiserror::Error)]
 enum EncodingError {
     #[error(transparent)]
@@ -58,9 +58,9 @@ impl Encoder {
         Self { store, clock, turn: Arc::new(Semaphore::new(1)), publishes: WorkspaceShares::new(PUBLISHES) }
     }
 
-    /// Compresses files of a deployment that is about to be published, smallest first, for at most five seconds. The file that is
-    /// compressed then is completed; the others are sent as they are until the periodic job has compressed them. Publishes of a
-    /// workspace wait for one another, so that it takes turns with other workspaces.
+    /// Compresses files of a deployment that is about to be published, smallest first, for at most five seconds. The
+    /// file in progress is completed; the others are sent uncompressed until the periodic job has compressed them.
+    /// Publishes in one workspace wait for each other, so that it takes turns with other workspaces.
     pub async fn prepare(&self, workspace: Uuid, deployment: Uuid) {
         let until = self.clock.monotonic().saturating_add(PUBLISH);
         let this = self.clone();
@@ -73,13 +73,13 @@ impl Encoder {
         }
     }
 
-    /// Compresses what is not compressed yet of active releases. Each deployment has a few seconds, and then the others follow.
+    /// Compresses remaining files of active releases. Each deployment gets a few seconds in turn.
     pub(crate) async fn round(&self) -> Result<(), StoreError> {
         loop {
             let (mut has_rest, mut encoded) = (false, 0);
             for deployment in self.store.deployments_to_encode(DEPLOYMENTS).await? {
                 let until = self.clock.monotonic().saturating_add(SHARE);
-                // A failure does not skip the other deployments.
+                // A failure must not skip the other deployments.
                 match self.encode(deployment, until).await {
                     Ok(progress) => {
                         has_rest |= progress.has_rest;
@@ -107,7 +107,7 @@ impl Encoder {
             match self.encode_file(deployment, &file.digest).await {
                 Ok(()) => progress.encoded += 1,
                 Err(EncodingError::Store(error)) => return Err(error),
-                // A failure does not skip the other files.
+                // A failure must not skip the other files.
                 Err(error) => {
                     tracing::warn!(%error, %deployment, "failed to compress a file; retrying later")
                 }

@@ -1,4 +1,4 @@
-//! Judges canaries.
+//! Evaluates canaries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use super::{Job, JobError};
 use crate::run::{RunPorts, SharedPorts};
 use crate::runtime::ActorKind;
 
-/// Interval of the checks of all canaries: the process may have died before a check.
+/// Interval of the checks of all canaries, because a process may have died before a check.
 const CHECK_ALL_INTERVAL: Duration = Duration::from_secs(30);
-/// Pauses are this many times as long as counting took, of all canaries together, and at most [`CHECK_ALL_INTERVAL`].
+/// Pauses last this many times the counting time for all canaries, at most [`CHECK_ALL_INTERVAL`].
 const DUTY: u32 = 20;
 
-/// The rounds over canaries.
+/// The canary rounds.
 pub(crate) struct CanaryRounds {
     ports: RunPorts,
-    /// When all canaries were checked last, in monotonic time.
+    /// When all canaries were last checked, in monotonic time.
     checked_all: Arc<Mutex<Option<Duration>>>,
 }
 
@@ -85,7 +85,7 @@ fn record(counts: VersionCounts) -> CanaryRecord {
     }
 }
 
-/// What the verdict does, in words.
+/// Describes the verdict in words.
 fn end(verdict: CanaryVerdict, counts: CanaryCounts, live: i32) -> CanaryEnd {
     let (canary, of_live) = (record(counts.canary), record(counts.live));
     let worse = |bad: &str, ours: Share, others: Share, p: f64| {

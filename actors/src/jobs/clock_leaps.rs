@@ -1,4 +1,4 @@
-//! Handles leaps of the wall clock.
+//! Handles wall clock leaps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::triggers::CronRounds;
 #[derive(Clone)]
 pub(crate) struct ClockLeaps {
     watch: Arc<Mutex<ClockWatch>>,
-    /// Due times in the database must be recomputed; stays set until that has succeeded.
+    /// Whether due times in the database must be recomputed; stays set until that succeeds.
     set_back: Arc<AtomicBool>,
     rounds: CronRounds,
     retention: Retention,
@@ -47,7 +47,7 @@ impl ClockLeaps {
         if leap != Leap::None
             && let Err(error) = self.retention.make_partitions().await
         {
-            // A lane that needs one creates it.
+            // A lane that needs a partition creates it.
             tracing::warn!(%error, "failed to create partitions ahead");
         }
         if self.set_back.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Compresses files of apps that were not compressed when they were published.
+//! Compresses app files that were not compressed at publication.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Continues erasures of visitors' data that their requests have not completed.
+//! Continues visitor data erasures that their requests have not completed.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::kinds::turn::chat::Chat;
 use crate::run::SharedPorts;
 use crate::runtime::ActorKind;
 
-/// Time limit for one visitor in a round, so that a turn that does not end does not delay other visitors.
+/// Time limit per visitor and round, so that a turn that does not end does not delay other visitors.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The rounds over erasures.
+/// The erasure rounds.
 pub(crate) struct ErasureRounds {
     chat: Chat,
 }

@@ -1,4 +1,4 @@
-//! Starts the evaluations of gates, and settles those that have ended without a result.
+//! Starts gate evaluations, and settles those that have ended without a result.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::runtime::ActorKind;
 /// Interval of the polls for evaluations that another process has left.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The rounds over gates.
+/// The gate rounds.
 pub(crate) struct GateRounds {
     trainings: Trainings,
 }

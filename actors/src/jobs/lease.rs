@@ -15,10 +15,10 @@ use crate::run::lease::Renewals;
 use crate::run::recover::Recovery;
 use crate::runtime::{ActorKind, Health};
 
-/// Maximum time of a check of the clock, which may have to wait for locks of the database.
+/// Maximum time of a clock check, which may have to wait for database locks.
 const CLOCK_CHECK: Duration = Duration::from_secs(5);
 
-/// The rounds of an instance's lease. One after the other: a renewal names the oldest run, and must not overtake a takeover.
+/// The rounds of an instance's lease. Sequential: a renewal names the oldest run, and must not overtake a takeover.
 pub(crate) struct LeaseRounds {
     pub(crate) store: Store,
     pub(crate) lease: Lease,
@@ -46,7 +46,7 @@ impl Job for LeaseRounds {
                 self.take_over().await;
             }
         }
-        // After the renewal, and never for long: the lease must not expire meanwhile.
+        // After the renewal and briefly, so that the lease does not expire meanwhile.
         let _ = kernel::timeout(clock, CLOCK_CHECK, self.clock_leaps.look()).await;
         self.adopt_orphans().await;
         Ok(())
@@ -54,8 +54,8 @@ impl Job for LeaseRounds {
 }
 
 impl LeaseRounds {
-    /// Renews the lease. A database that does not answer does not end the process: no other instance can acquire
-    /// the lease meanwhile.
+    /// Renews the lease. An unavailable database does not end the process: meanwhile no other instance can acquire the
+    /// lease.
     async fn renew(&self) -> Result<Option<DateTime<Utc>>, JobError> {
         let Self { store, lease, health, ports, .. } = self;
         let _naming = ports.in_flight.naming().await;
@@ -65,7 +65,7 @@ impl LeaseRounds {
             Ok(None) => health.escalate("another instance has taken this one's lease"),
             Err(error) => {
                 tracing::warn!(%error, "the lease was not renewed");
-                // Replaces connections to a server that is a standby by now.
+                // Replaces connections to a server that has become a standby.
                 if let Err(error) = store.ping().await {
                     tracing::debug!(%error, "the database does not take writes");
                 }
@@ -74,7 +74,7 @@ impl LeaseRounds {
         Ok(None)
     }
 
-    /// Takes over the runs of dead instances.
+    /// Takes over dead instances' runs.
     async fn take_over(&self) {
         let runs = &self.ports.in_flight;
         match self.store.take_over_expired(self.lease).await {

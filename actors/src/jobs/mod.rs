@@ -1,4 +1,4 @@
-//! Periodic work: one file for each job. Each job does a round, waits, and does the next.
+//! Periodic work, one file per job. Each job executes a round, waits, and repeats.
 
 pub(crate) mod canaries;
 pub(crate) mod clock_leaps;
@@ -27,18 +27,18 @@ use crate::runtime::{
     ActorKind, Blueprint, ChildExit, Envelope, ExitReason, Guardian, Handle, Life, Supervised,
 };
 
-/// Periodic work of an instance.
+/// An instance's periodic job.
 #[async_trait]
 pub(crate) trait Job: Send + Sync + 'static {
-    /// How its actor is restarted, and its name in logs.
+    /// Selects its restart policy and its name in logs.
     const KIND: ActorKind;
     /// Pause between two rounds.
     const PAUSE: Duration;
 
-    /// One round.
+    /// Executes one round.
     ///
     /// # Errors
-    /// [`JobError`] if the actor has to be restarted. A round that may simply come again logs its failure instead.
+    /// [`JobError`] if the actor must be restarted. A round that can simply be repeated logs its failure instead.
     async fn round(&self) -> Result<(), JobError>;
 }
 

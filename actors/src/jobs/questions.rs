@@ -1,4 +1,4 @@
-//! Ends questions that have expired, and continues turns of which something else is due.
+//! Ends expired questions, and continues turns for which something else is due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::run::{RunPorts, SharedPorts};
 use crate::runtime::ActorKind;
 use crate::text::json;
 
-/// How long the commit of an answer, or of the end of its turn, may take.
+/// Maximum time to commit an answer, or the end of its turn.
 const ANSWERS: TimeDelta = TimeDelta::minutes(5);
 
-/// The rounds over questions.
+/// The question rounds.
 pub(crate) struct QuestionRounds {
     ports: RunPorts,
     /// When the last round polled for answers.
@@ -34,12 +34,12 @@ impl QuestionRounds {
     async fn poll(&self) -> Result<(), StoreError> {
         let SharedPorts { store, clock, .. } = &*self.ports;
         for question in store.expired_questions().await? {
-            // A failure does not block the other questions.
+            // A failure must not block the other questions.
             if let Err(error) = self.expire(&question).await {
                 tracing::warn!(%error, item = %question.id.wire("item"), "failed to end a question that has expired");
             }
         }
-        // A turn may be answered in the moment in which it ends.
+        // A turn may be answered just as it ends.
         let (now, last) = (clock.now(), *self.answered.lock());
         store.wake_answered_turns(last.map_or(DateTime::UNIX_EPOCH, |last| last - ANSWERS)).await?;
         *self.answered.lock() = Some(now);
@@ -61,7 +61,7 @@ impl QuestionRounds {
         let (Ok(run), Ok(stream)) = (ids.uuid(), ids.uuid()) else { return Ok(()) };
         let shown: Vec<&ThreadItem> = answered.iter().collect();
         let next = continuation((run, stream), None, &shown);
-        // A question that a retry took out of the thread continues nothing.
+        // A question that a retry cut from the thread continues nothing.
         let next = Some(&next).filter(|_| question.continues && item.is_some());
         let content = answered.as_ref().map(json);
         if store.end_question(question, content.as_deref(), next).await? && next.is_some() {

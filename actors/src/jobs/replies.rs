@@ -1,4 +1,4 @@
-//! Erases replies of models after the end of their training, in workspaces that do not keep them.
+//! Erases model replies after their training has ended, in workspaces that do not keep them.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::{Job, JobError};
 use crate::run::{RunPorts, SharedPorts};
 use crate::runtime::ActorKind;
 
-/// Interval of the polls: another process may have died after the end of a training, and a setting may have changed.
+/// Poll interval, because another process may have died after the end of a training, and a setting may have changed.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Pause between two parts.
 const PART_PAUSE: Duration = Duration::from_millis(50);
 
-/// The rounds over trainings that have ended.
+/// The rounds over ended trainings.
 pub(crate) struct ReplyRounds {
     ports: RunPorts,
 }

@@ -1,4 +1,4 @@
-//! Once an hour: partitions ahead, and deletion of expired data.
+//! Creates partitions ahead and deletes expired data, once an hour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use store::{CONTENT_USE, ChatRetention, EVENTS_KEPT, Store, StoreError};
 
 /// Pause between two parts of a large deletion.
 const DELETE_PAUSE: Duration = Duration::from_millis(50);
-/// Pause before a retry if the database did not answer.
+/// Pause before a retry if the database does not answer.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
-/// How long unreferenced data stays: a reader may still use it.
+/// Retention of unreferenced data, because a reader may still use it.
 const GRACE: TimeDelta = TimeDelta::days(1);
-/// How long chunks of an upload stay after the last one came.
+/// Retention of upload chunks after the last one arrived.
 const UPLOADS: TimeDelta = TimeDelta::hours(1);
-/// How long it is known of a request that was sent out what became of it.
+/// Retention of delivery results.
 const DELIVERIES: TimeDelta = TimeDelta::days(7);
-/// How long the usage of a chat's models is kept.
+/// Retention of chat model usage.
 const CHAT_USAGE: TimeDelta = TimeDelta::days(35);
 
 /// Keeps the database from filling up. Cheap to clone.
@@ -26,16 +26,16 @@ const CHAT_USAGE: TimeDelta = TimeDelta::days(35);
 pub(crate) struct Retention {
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
-    /// How long runs are kept that have ended; `None`: for ever.
+    /// Retention of ended runs; `None` keeps them forever.
     pub(crate) keep_runs: Option<TimeDelta>,
-    /// From when on things are deleted by their age, in monotonic time.
+    /// When age-based deletion may resume, in monotonic time.
     pub(crate) deletes_from: Arc<Mutex<Duration>>,
 }
 
 impl Retention {
-    /// Makes partitions ahead, until the database has; then deletes what is not kept, as far as that goes.
+    /// Creates partitions ahead, retrying until the database has them; then deletes expired data as far as possible.
     pub(crate) async fn round(&self) {
-        // They are made days ahead: a database that is away for a while is no reason to end.
+        // Partitions are created days ahead, so a temporary database failure must not end the job.
         while let Err(error) = self.needed().await {
             tracing::warn!(%error, "maintenance is tried again");
             self.clock.sleep(RETRY_PAUSE).await;
@@ -44,7 +44,7 @@ impl Retention {
             tracing::info!("the clock was set ahead; nothing is deleted by its age for a day");
             return;
         }
-        // A failure does not skip the other workflows.
+        // A failure must not skip the other steps.
         let forgotten = [
             self.store.forget_old_leases().await.map(drop),
             self.forget_by_age().await,
@@ -64,8 +64,8 @@ impl Retention {
         }
     }
 
-    /// After the clock was set ahead, everything seems to be old. Nothing is deleted for a day: the clock may be set right, and
-    /// events of streams stay readable for the usual time.
+    /// Suspends deletion for a day. After the clock was set ahead, everything seems old. The clock may be corrected,
+    /// and stream events stay readable for the usual time.
     pub(crate) fn delete_nothing_for_now(&self) {
         let kept = EVENTS_KEPT.to_std().unwrap_or(Duration::MAX);
         *self.deletes_from.lock() = self.clock.monotonic().saturating_add(kept);
@@ -79,7 +79,7 @@ impl Retention {
         self.make_partitions().await?;
         self.store.tidy_run_queue().await?;
         self.store.wake_resumed_trainings().await?;
-        // By the database's clock.
+        // By the database clock.
         self.store.forget_old_readers().await?;
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Retention {
         self.store.forget_old_invitations(now).await?;
         self.store.forget_old_webhook_calls(now).await?;
         self.store.forget_old_deliveries(now - DELIVERIES).await?;
-        // The longest window that can be configured.
+        // The longest configurable window.
         self.store.forget_old_failures(now - TimeDelta::days(1)).await?;
         self.store.forget_upload_days(now.date_naive()).await?;
         self.store.forget_old_app_limits(now).await?;
@@ -132,10 +132,10 @@ impl Retention {
         Ok(())
     }
 
-    /// Applies `retention_days` of each workflow.
+    /// Applies each workflow's `retention_days`.
     async fn forget_chats(&self) -> Result<(), StoreError> {
         for kept in self.store.chat_retentions().await? {
-            // A failure does not skip the other workflows.
+            // A failure must not skip the other workflows.
             if let Err(error) = self.forget_chats_of(&kept).await {
                 tracing::warn!(%error, workflow = %kept.workflow, "failed to delete old chats");
             }
@@ -179,7 +179,7 @@ impl Retention {
         Ok(())
     }
 
-    /// Before blobs, which lose uses with them.
+    /// Before blobs, whose references this removes.
     async fn erase_apps(&self) -> Result<(), StoreError> {
         while self.store.erase_records_of_deleted().await?
             || self.store.erase_records_of_absent_users().await?

@@ -1,4 +1,4 @@
-//! Polls the streams that other instances write.
+//! Polls streams that other instances write.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Measures the storage of workspaces.
+//! Measures workspace storage.
 
 use std::sync::Arc;
 use std::time::Duration;

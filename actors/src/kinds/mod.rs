@@ -1,4 +1,4 @@
-//! The kinds of runs: a folder for each, and a row of the table below.
+//! The run kinds: a folder and a row in the table below for each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use turn::thread::Threads;
 use turn::{Grace, Turns};
 use workflow::WorkflowRuns;
 
-/// Turns of chats, in the order of their thread.
+/// Chat turns, in the order of their thread.
 const TURN: KindRow = KindRow {
     name: "turn",
     actor: ActorKind::Thread,
@@ -47,7 +47,7 @@ const ACTION: KindRow = KindRow {
     keeps_events: false,
 };
 
-/// Runs of workflows outside a chat. The journal knows how far a run has got, so the next process resumes a long one.
+/// Workflow runs outside chats. The journal has a run's progress, so the next process resumes a long one.
 const WORKFLOW: KindRow = KindRow {
     name: "run",
     actor: ActorKind::Run,
@@ -60,12 +60,12 @@ const WORKFLOW: KindRow = KindRow {
     keeps_events: false,
 };
 
-/// Runs that pages of apps start.
+/// Runs started by app pages.
 const APP: KindRow =
     KindRow { name: "run of an app", actor: ActorKind::AppRun, triggers: &["app"], ..WORKFLOW };
 
-/// Trainings and evaluations. A search is resumed by replaying what it has stored. Cases in flight have 5 s; the rest is for the event
-/// that says so.
+/// Trainings and evaluations. A search is resumed by replaying its stored results. Cases in flight have 5 s; the rest
+/// is for the event that reports this.
 const TRAINING: KindRow = KindRow {
     name: "training",
     actor: ActorKind::Run,
@@ -78,7 +78,7 @@ const TRAINING: KindRow = KindRow {
     keeps_events: true,
 };
 
-/// Runs that count their questions: what a new kind costs.
+/// Runs that count their questions: an example of the cost of a new kind.
 #[cfg(test)]
 const COUNTER: KindRow = KindRow {
     name: "counter",
@@ -92,7 +92,7 @@ const COUNTER: KindRow = KindRow {
     keeps_events: false,
 };
 
-/// The actors of each kind.
+/// The actors for each kind.
 pub(crate) struct Actors {
     pub(crate) threads: Threads,
     pub(crate) workflow_runs: RunActors<WorkflowRuns<false>>,
@@ -104,7 +104,7 @@ pub(crate) struct Actors {
 }
 
 impl Actors {
-    /// `training_runs`: trainings that may execute at the same time.
+    /// `training_runs`: maximum trainings that execute concurrently.
     pub(crate) fn new(guardian: &Guardian, ports: &RunPorts, grace: Grace, training_runs: usize) -> Self {
         let (guardian, ports) = (|| guardian.clone(), || ports.clone());
         let threads = Threads::new(Turns { grace }, guardian(), ports());

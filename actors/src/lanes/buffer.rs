@@ -1,4 +1,4 @@
-//! What waits to be committed under one key.
+//! Pending writes of one key.
 
 use bytes::Bytes;
 use store::batch::{Batch, EventsRow};
@@ -7,28 +7,28 @@ use uuid::Uuid;
 use super::WriteError;
 use crate::streams::{Published, Topics};
 
-/// Called on the database's thread once rows are committed or refused; must be quick.
+/// Called on the database thread once rows are committed or refused; must be quick.
 pub type Then = Box<dyn FnOnce(Result<(), WriteError>) + Send>;
 
-/// Events of a stream as they are sent.
+/// Stream events in wire format.
 #[derive(Debug, Clone)]
 pub struct EventFrames {
     /// The stream.
     pub stream: Uuid,
     /// Sequence number of the first event.
     pub first_seq: u64,
-    /// Sequence number of the last event; one less than the first when there are none.
+    /// Sequence number of the last event; one less than the first if empty.
     pub last_seq: u64,
-    /// The events as server-sent events.
+    /// The events in SSE format.
     pub frames: String,
-    /// Whether nothing follows.
+    /// Whether the stream ends here.
     pub end: bool,
-    /// Whether they stay for as long as their run.
+    /// Whether they are retained as long as their run.
     pub kept: bool,
 }
 
 impl EventFrames {
-    /// These events and those that follow them.
+    /// Appends the events that follow.
     #[must_use]
     pub fn followed_by(mut self, more: &Self) -> Self {
         self.frames.push_str(&more.frames);
@@ -38,7 +38,7 @@ impl EventFrames {
     }
 }
 
-/// Rows, events and those who wait for them.
+/// Rows, events and callbacks.
 #[derive(Default)]
 pub(super) struct Buffer {
     batch: Batch,
@@ -47,7 +47,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Appends; events that follow each other become one row.
+    /// Appends writes; consecutive events become one row.
     pub(super) fn push(&mut self, batch: Batch, events: Option<EventFrames>, then: Option<Then>) {
         self.batch.append(batch);
         if let Some(new) = events {
@@ -63,7 +63,7 @@ impl Buffer {
         self.batch.weight() + self.events.as_ref().map_or(0, |events| events.frames.len())
     }
 
-    /// Turns the events into a row, so that the whole buffer is a batch.
+    /// Converts the events to a row, so that the whole buffer is a batch.
     pub(super) fn seal(&mut self) {
         if let Some(events) = &mut self.events
             && events.last_seq >= events.first_seq
@@ -83,9 +83,9 @@ impl Buffer {
         &self.batch
     }
 
-    /// Committed: hands the events to the readers and tells those who wait.
+    /// After the commit: publishes the events to readers, and calls the callbacks.
     pub(super) fn committed(mut self, topics: &Topics) {
-        // First those who wait: a new turn is on its way before its first frame is sent.
+        // Callbacks first: a new turn is handed over before its first frame is sent.
         for then in self.then {
             then(Ok(()));
         }
@@ -96,7 +96,7 @@ impl Buffer {
         }
     }
 
-    /// Refused: tells those who wait.
+    /// After a refusal: calls the callbacks with the error.
     pub(super) fn refused(self, error: &WriteError) {
         for then in self.then {
             then(Err(error.clone()));

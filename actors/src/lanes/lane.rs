@@ -1,4 +1,4 @@
-//! A lane: takes buffers, commits them, publishes them.
+//! A lane: takes buffers, commits them, and publishes their events.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::queue::Queue;
 use crate::runtime::Health;
 use crate::streams::Topics;
 
-/// First pause after the database did not take a batch; doubles up to [`PAUSE_MAX`].
+/// First pause after the database did not accept a batch; doubles up to [`PAUSE_MAX`].
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// A connection keeps a prepared statement for each shape of a commit and each day; a new one begins with none.
+/// Maximum age of a connection, because it keeps a prepared statement for each commit shape and each day.
 const CONNECTION_LIFE: Duration = Duration::from_secs(6 * 3_600);
 
 pub(super) struct Lane {
@@ -34,7 +34,7 @@ pub(super) struct Lane {
     pub(super) state: LaneState,
 }
 
-/// Since when the commits of a lane fail, in monotonic time. Cheap to clone.
+/// When a lane's commits began to fail, in monotonic time. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct LaneState {
     since: Arc<Mutex<Option<Duration>>>,
@@ -77,7 +77,7 @@ impl Lane {
         }
     }
 
-    /// Commits what was taken, in halves where a part of it cannot be written.
+    /// Commits the buffers; splits them in half if a part cannot be written.
     async fn commit(&self, connection: &mut Option<LaneConnection>, taken: Vec<(Uuid, Buffer)>) {
         let mut parts = vec![taken];
         while let Some(mut part) = parts.pop() {
@@ -106,7 +106,7 @@ impl Lane {
                 }
                 Err(Refused::Fenced) => {
                     self.health.escalate("another instance has taken this one's lease");
-                    // First, so that who hears of it does not find anything taken any more.
+                    // First, so that a notified writer finds the queue closed.
                     self.queue.fence();
                     for (_, buffer) in part.into_iter().chain(parts.drain(..).flatten()) {
                         buffer.refused(&WriteError::Fenced);
@@ -116,7 +116,7 @@ impl Lane {
         }
     }
 
-    /// Commits, and sends the same again for as long as the database is not there.
+    /// Commits, and resends the same batch while the database is unavailable.
     async fn try_commit(
         &self,
         connection: &mut Option<LaneConnection>,
@@ -138,7 +138,7 @@ impl Lane {
                 }
                 Err(LaneError::Fenced) => return Err(Refused::Fenced),
                 Err(LaneError::Poisoned(text)) => {
-                    // It answers: nothing is wrong but these rows.
+                    // The database answers, so only these rows are at fault.
                     self.state.committed();
                     return Err(Refused::Poisoned(text));
                 }
@@ -150,7 +150,7 @@ impl Lane {
                             tracing::info!(?days, "created partitions on demand");
                             continue;
                         }
-                        // It is there and detached: each stream can be written to its table by name.
+                        // The partition exists but is detached: each stream can be written to its table by name.
                         Ok(()) if batches.len() > 1 => return Err(Refused::NoPartition),
                         Ok(()) => {}
                         Err(error) => tracing::warn!(?days, %error, "failed to create partitions; retrying"),
@@ -174,7 +174,7 @@ impl Lane {
 enum Refused {
     Fenced,
     Poisoned(String),
-    /// Of several streams, one has events of a day whose partition is being dropped.
+    /// One of several streams has events on a day whose partition is being dropped.
     NoPartition,
 }
 

@@ -1,9 +1,9 @@
-//! The database actor: lanes that commit the buffers of many streams together and publish what they committed.
+//! The database actor: lanes that commit the buffers of many streams together, and publish the committed events.
 //!
-//! A *key* is whatever writes in order, usually a run. What it hands over is buffered by key; a lane takes whole
-//! buffers, so what arrives during a commit merges into the next one. A key is in at most one batch at a time, which
-//! keeps its writes in order. The lanes are tasks on the database's thread, watched like every actor. Workspaces share
-//! the commits: see `waiting`.
+//! A *key* is an ordered writer, usually a run. Its writes are buffered by key; a lane takes whole buffers, so writes
+//! that arrive during a commit merge into the next one. A key is in at most one batch at a time, which keeps its writes
+//! in order. The lanes are tasks on the database thread, watched like every actor. Workspaces share the commits: see
+//! `waiting`.
 
 mod buffer;
 mod lane;
@@ -26,19 +26,19 @@ use queue::Queue;
 use crate::runtime::Health;
 use crate::streams::Topics;
 
-/// Whatever writes in order, usually a run.
+/// An ordered writer, usually a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// Its id.
     pub id: Uuid,
-    /// The workspace whose share of the commits its writes take.
+    /// The workspace whose share of the commits its writes use.
     pub workspace: Uuid,
 }
 
 /// A write was not committed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// The rows cannot be written; nothing more of this key will be until it is forgiven.
+    /// The rows cannot be written; further writes under this key are refused until it is forgiven.
     #[error("the rows cannot be written: {0}")]
     Poisoned(String),
     /// Another owner has this instance's lease.
@@ -47,7 +47,7 @@ pub enum WriteError {
     /// The lanes have stopped.
     #[error("the service is shutting down")]
     Closed,
-    /// Too much waits to be written.
+    /// Too many writes are pending.
     #[error("too much waits to be written")]
     Full,
 }
@@ -90,7 +90,7 @@ impl Database {
         Self { queue, states: states.into(), clock: Arc::clone(clock) }
     }
 
-    /// How long the commits of the lane that has failed longest have failed; `None` if all lanes commit.
+    /// Duration of the longest current commit failure of a lane; `None` if all lanes commit.
     #[must_use]
     pub fn failing_for(&self) -> Option<Duration> {
         let since = self.states.iter().filter_map(LaneState::since).min()?;
@@ -100,15 +100,15 @@ impl Database {
     /// Hands rows over without waiting.
     ///
     /// # Errors
-    /// [`WriteError`] when nothing of this key is taken any more.
+    /// [`WriteError`] when the key accepts no more writes.
     pub fn submit(&self, key: Key, batch: Batch, events: Option<EventFrames>) -> Result<(), WriteError> {
         self.queue.push(key, batch, events, None, false)
     }
 
-    /// Hands rows over; `then` is called on the database's thread once they are committed or refused.
+    /// Hands rows over; `then` is called on the database thread once they are committed or refused.
     ///
     /// # Errors
-    /// [`WriteError`] when nothing of this key is taken any more; `then` is dropped.
+    /// [`WriteError`] when the key accepts no more writes; `then` is dropped.
     pub fn submit_then(
         &self,
         key: Key,
@@ -119,7 +119,7 @@ impl Database {
         self.queue.push(key, batch, events, Some(then), false)
     }
 
-    /// The same for rows of a poisoned key that can be written; the key stays poisoned.
+    /// The same for valid rows of a poisoned key; the key stays poisoned.
     pub(crate) fn submit_despite_poison(
         &self,
         key: Key,
@@ -130,10 +130,10 @@ impl Database {
         self.queue.push(key, batch, events, Some(then), true)
     }
 
-    /// Hands rows over and waits until they are committed. Dropping the future does not take them back.
+    /// Hands rows over and waits for their commit. Dropping the future does not withdraw them.
     ///
     /// # Errors
-    /// [`WriteError`] says why they were not.
+    /// [`WriteError`] with the reason why they were not committed.
     pub async fn commit(
         &self,
         key: Key,
@@ -151,18 +151,18 @@ impl Database {
     /// Waits until everything handed over under this key is committed.
     ///
     /// # Errors
-    /// [`WriteError`] when some of it never will be.
+    /// [`WriteError`] when some of it will never be committed.
     pub async fn flush(&self, key: Uuid) -> Result<(), WriteError> {
-        // What waits under the key has its workspace already.
+        // Pending writes under the key already have their workspace.
         self.commit(Key { id: key, workspace: Uuid::nil() }, Batch::default(), None).await
     }
 
-    /// Takes rows of a poisoned key again.
+    /// Accepts writes of a poisoned key again.
     pub fn forgive(&self, key: Uuid) {
         self.queue.forgive(key);
     }
 
-    /// Waits while so much waits under this key, of its workspace or altogether that a writer should pause.
+    /// Waits while the pending writes of the key, its workspace or all keys exceed the limit.
     pub async fn room(&self, key: Key) {
         self.queue.room(key).await;
     }
@@ -173,18 +173,19 @@ impl Database {
         self.queue.has_room(key)
     }
 
-    /// Whether new work may be begun.
+    /// Whether new work may start.
     #[must_use]
     pub fn takes_new_work(&self) -> bool {
         self.queue.takes_new_work()
     }
 
-    /// Waits until everything is committed and its readers have it; waiters for a commit are notified before.
+    /// Waits until everything is committed and published to readers; callers that wait for a commit are notified
+    /// before.
     pub async fn idle(&self) {
         self.queue.idle().await;
     }
 
-    /// Takes nothing more and waits until everything is committed.
+    /// Accepts no more writes and waits until everything is committed.
     pub async fn close(&self) {
         self.queue.close().await;
     }

@@ -1,4 +1,4 @@
-//! The one queue in front of the lanes.
+//! The queue in front of all lanes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +14,17 @@ use super::buffer::{Buffer, EventFrames, Then};
 use super::waiting::Waiting;
 use super::{Key, WriteError};
 
-/// How long what is ready waits behind a commit of the first lane before the next one takes it.
+/// Time that ready writes wait for the first lane's commit before the next lane takes them.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// Bytes that may wait before nothing new is begun.
+/// Maximum pending bytes for new work to start.
 const NEW_WORK_BYTES: usize = 64 << 20;
-/// Keys that may wait before nothing new is begun.
+/// Maximum pending keys for new work to start.
 const NEW_WORK_KEYS: usize = 20_000;
-/// Bytes that may wait under one key before its writer pauses.
+/// Pending bytes per key at which its writer pauses.
 const KEY_BYTES: usize = 1 << 20;
-/// Bytes of a workspace that may wait before its writers pause.
+/// Pending bytes per workspace at which its writers pause.
 const WORKSPACE_BYTES: usize = 16 << 20;
-/// From so many lanes on, the last one takes only what is of a workspace that no other lane commits for.
+/// Minimum number of lanes at which the last one is reserved for workspaces that no other lane commits for.
 const LANES_WITH_RESERVE: u32 = 3;
 
 pub(super) struct Queue {
@@ -32,9 +32,9 @@ pub(super) struct Queue {
     state: Mutex<State>,
     work: Notify,
     progress: Notify,
-    /// Calls the other lanes when something waits for a commit of the first one to end.
+    /// Wakes the other lanes when writes wait for the first lane's commit.
     late: Notify,
-    /// Commits that the first lane has started and finished.
+    /// Number of commits that the first lane has started and finished.
     started: AtomicU64,
     finished: AtomicU64,
 }
@@ -47,7 +47,7 @@ struct State {
 }
 
 impl Queue {
-    /// For this many lanes.
+    /// Creates the queue for this many lanes.
     pub(super) fn new(lanes: u32) -> Self {
         Self {
             lanes,
@@ -86,21 +86,22 @@ impl Queue {
         Ok(())
     }
 
-    /// What lane `lane` commits next; `None` when the queue is closed and empty.
+    /// Returns the next commit for lane `lane`; `None` when the queue is closed and empty.
     ///
-    /// Few large commits cost least, so the first lane takes whatever is there, and lane n only what has waited for n
-    /// times [`PATIENCE`] behind a commit of the first: on a slow disk all of them work, on a fast one none but the
-    /// first. A workspace that no lane commits for waits behind another one's commit for one [`PATIENCE`] only.
+    /// A few large commits cost least, so the first lane takes everything that is ready, and lane n takes only writes
+    /// that have waited n times [`PATIENCE`] for the first lane's commit. On a slow disk all lanes work, on a fast one
+    /// only the first. A workspace that no lane commits for waits at most one [`PATIENCE`] for another workspace's
+    /// commit.
     pub(super) async fn take(&self, lane: u32, clock: &dyn Clock) -> Option<Vec<(Uuid, Buffer)>> {
         if lane == 0 { self.take_first().await } else { self.take_late(lane, clock).await }
     }
 
-    /// The first lane has finished a commit.
+    /// Notes that the first lane has finished a commit.
     pub(super) fn first_finished(&self) {
         self.finished.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether something that a lane may take waits for a commit of the first one to end.
+    /// Whether ready writes wait for the first lane's commit.
     fn is_late(&self, state: &State) -> bool {
         state.waiting.has_ready()
             && self.started.load(Ordering::Acquire) != self.finished.load(Ordering::Acquire)
@@ -136,8 +137,8 @@ impl Queue {
         }
     }
 
-    /// What a late lane takes if the first one has not finished since. A first lane that has died is one that never
-    /// finishes.
+    /// Takes writes for a late lane if the first lane has not finished since. A dead first lane counts as one that
+    /// never finishes.
     fn take_behind(
         &self,
         finished: u64,
@@ -157,7 +158,7 @@ impl Queue {
                 let mut state = self.state.lock();
                 let taken = state.waiting.take();
                 if !taken.is_empty() {
-                    // Under the lock: what is pushed from here on waits for this commit.
+                    // Under the lock: writes pushed from now on wait for this commit.
                     self.started.fetch_add(1, Ordering::Release);
                     let is_late = self.is_late(&state);
                     drop(state);
@@ -176,7 +177,7 @@ impl Queue {
         }
     }
 
-    /// A lane is done with these keys.
+    /// Releases these keys after a lane's commit.
     pub(super) fn done(&self, keys: impl Iterator<Item = (Uuid, usize)>) {
         let is_late = {
             let mut state = self.state.lock();
@@ -192,7 +193,7 @@ impl Queue {
         self.progress.notify_waiters();
     }
 
-    /// Takes nothing more of this key; what waits behind its poisoned rows is refused with them.
+    /// Refuses further writes under this key, including those pending after its poisoned rows.
     pub(super) fn poison(&self, key: Uuid, text: &str) {
         let behind = {
             let mut state = self.state.lock();
@@ -208,7 +209,7 @@ impl Queue {
         self.state.lock().poisoned.remove(&key);
     }
 
-    /// Whether so little waits under this key, of its workspace and altogether that its writer may go on.
+    /// Whether the pending writes of the key, its workspace and all keys are within the limits.
     pub(super) fn has_room(&self, key: Key) -> bool {
         let state = self.state.lock();
         let room = state.waiting.bytes_of(key.id) < KEY_BYTES
@@ -220,7 +221,7 @@ impl Queue {
     pub(super) async fn room(&self, key: Key) {
         while !self.has_room(key) {
             let progress = self.progress.notified();
-            // Again: there may have been progress between the two.
+            // Checked again, because progress may have happened in between.
             if self.has_room(key) {
                 return;
             }
@@ -234,7 +235,7 @@ impl Queue {
         state.closed.is_none() && waiting.bytes() < NEW_WORK_BYTES && waiting.keys() < NEW_WORK_KEYS
     }
 
-    /// Takes nothing more and waits until all is committed.
+    /// Accepts no more writes and waits until everything is committed.
     pub(super) async fn close(&self) {
         self.state.lock().closed.get_or_insert(WriteError::Closed);
         self.work.notify_waiters();
@@ -243,7 +244,7 @@ impl Queue {
         self.idle().await;
     }
 
-    /// Waits until nothing waits and no lane holds anything.
+    /// Waits until the queue is empty and all lanes are idle.
     pub(super) async fn idle(&self) {
         loop {
             let progress = self.progress.notified();
@@ -254,7 +255,7 @@ impl Queue {
         }
     }
 
-    /// Refuses everything, now and later.
+    /// Refuses all pending and future writes.
     pub(super) fn fence(&self) {
         let buffers: Vec<Buffer> = {
             let mut state = self.state.lock();

@@ -1,7 +1,7 @@
-//! What waits to be committed, and whose turn it is.
+//! Pending writes, and the order in which workspaces take turns.
 //!
-//! Workspaces take turns. While one alone writes, a commit takes as much as waits; while several write, each gives a
-//! little to a commit, so that none waits behind much of another.
+//! A single active workspace fills commits alone. When several write, each adds a little to every commit, so no
+//! workspace waits long for another one.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,21 +10,21 @@ use uuid::Uuid;
 use super::Key;
 use super::buffer::Buffer;
 
-/// Keys in one commit.
+/// Maximum keys per commit.
 const KEYS: usize = 256;
-/// Bytes in one commit, roughly.
+/// Approximate maximum bytes per commit.
 const COMMIT_BYTES: usize = 4 << 20;
-/// Bytes in one commit of several workspaces, roughly.
+/// Approximate maximum bytes per commit shared by several workspaces.
 const SHARED_BYTES: usize = 128 << 10;
-/// Bytes that a workspace gives to a commit in its turn, if others wait too.
+/// Maximum bytes that a workspace adds per turn while others wait.
 const TURN_BYTES: usize = 16 << 10;
 
-/// Buffers by key, in the order of the workspaces' turns.
+/// Buffers by key, in the order of workspace turns.
 #[derive(Default)]
 pub(super) struct Waiting {
     keys: HashMap<Uuid, Entry>,
     workspaces: HashMap<Uuid, Workspace>,
-    /// Workspaces with a buffer that no lane holds.
+    /// Workspaces with a ready buffer that no lane holds.
     turns: VecDeque<Uuid>,
     bytes: usize,
 }
@@ -38,16 +38,16 @@ struct Entry {
 
 #[derive(Default)]
 struct Workspace {
-    /// Keys with a buffer that no lane holds.
+    /// Keys with a ready buffer that no lane holds.
     ready: VecDeque<Uuid>,
-    /// Keys that a lane holds.
+    /// Number of keys that a lane holds.
     in_flight: usize,
     keys: usize,
     bytes: usize,
 }
 
 impl Waiting {
-    /// Changes the buffer of a key, and remembers that it waits. A key keeps the workspace that it came with.
+    /// Changes a key's buffer and queues it. A key keeps the workspace of its first write.
     pub(super) fn push(&mut self, key: Key, change: impl FnOnce(&mut Buffer)) {
         let entry = self.keys.entry(key.id).or_insert_with(|| {
             self.workspaces.entry(key.workspace).or_default().keys += 1;
@@ -67,12 +67,12 @@ impl Waiting {
         }
     }
 
-    /// The next commit, of whatever waits.
+    /// Takes the next commit, from any workspace.
     pub(super) fn take(&mut self) -> Vec<(Uuid, Buffer)> {
         self.take_where(|_| true)
     }
 
-    /// The next commit, of workspaces that no lane holds anything of.
+    /// Takes the next commit, from workspaces without keys held by a lane.
     pub(super) fn take_of_others(&mut self) -> Vec<(Uuid, Buffer)> {
         self.take_where(|workspace| workspace.in_flight == 0)
     }
@@ -103,7 +103,7 @@ impl Waiting {
         taken
     }
 
-    /// Moves keys of the workspace to a commit, `turn` bytes of them; returns how many bytes it moved.
+    /// Moves keys of the workspace to a commit, about `turn` bytes; returns the number of bytes moved.
     fn give(&mut self, workspace: Uuid, turn: usize, taken: &mut Vec<(Uuid, Buffer)>) -> usize {
         let mut given = 0;
         while given < turn
@@ -112,7 +112,7 @@ impl Waiting {
         {
             let weight = self.keys.get(&key).and_then(|entry| Some(entry.buffer.as_ref()?.weight()));
             let weight = weight.unwrap_or_default();
-            // What is long begins a commit of its own, so that nothing short waits for it.
+            // A long buffer starts a separate commit, so that short ones do not wait for it.
             if !taken.is_empty() && given + weight > turn {
                 break;
             }
@@ -122,7 +122,7 @@ impl Waiting {
         given
     }
 
-    /// A lane is done with this key.
+    /// Releases a key after a lane's commit.
     pub(super) fn done(&mut self, key: Uuid, bytes: usize) {
         let Some(entry) = self.keys.get_mut(&key) else { return };
         entry.in_flight = false;
@@ -138,7 +138,7 @@ impl Waiting {
         }
     }
 
-    /// Takes what waits under a key that a lane holds.
+    /// Takes the writes pending under a key that a lane holds.
     pub(super) fn withdraw(&mut self, key: Uuid) -> Option<Buffer> {
         let buffer = self.keys.get_mut(&key)?.buffer.take()?;
         self.took(key, buffer.weight());
@@ -155,7 +155,7 @@ impl Waiting {
         self.keys.is_empty()
     }
 
-    /// Whether a buffer waits that no lane holds.
+    /// Whether a ready buffer waits that no lane holds.
     pub(super) fn has_ready(&self) -> bool {
         !self.turns.is_empty()
     }
@@ -188,7 +188,7 @@ impl Waiting {
         self.workspaces.get(&workspace)?.ready.front().copied()
     }
 
-    /// Gives the buffer of the workspace's first key to a lane.
+    /// Hands the buffer of the workspace's first key to a lane.
     fn hold(&mut self, workspace: Uuid, key: Uuid) -> Option<(Uuid, Buffer)> {
         let of = self.workspaces.get_mut(&workspace)?;
         of.ready.pop_front();

@@ -1,4 +1,4 @@
-//! The actor of a run: drives it in a child task, and one registry of such actors for each kind.
+//! The run actor, which drives its run in a child task, and the registry of run actors, one per kind.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::{RunPorts, recover};
 use crate::plans::LoadedVersion;
 use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Guardian, Handle, Life, Supervised};
 
-/// A stop was requested, and the request is stored.
+/// The message that a stop was requested; the request is already stored.
 pub(crate) struct Stop;
 
 /// The runs of one kind in this process. Cheap to clone.
@@ -56,15 +56,15 @@ impl<K: Kind> RunActors<K> {
         Self { inner: Arc::new(Inner { kind: Arc::new(kind), ports, guardian, actors: DashMap::new() }) }
     }
 
-    /// Creates the actor of a stored run. Only the holder of the run's token calls it.
+    /// Creates the actor for a stored run. Only the holder of the run token calls it.
     pub(crate) fn accept(&self, accepted: Accepted<K>) {
         let id = accepted.run.id;
         let blueprint = RunBlueprint { run: id, actors: self.clone(), first: Mutex::new(Some(accepted)) };
-        // Under the entry's lock: an actor that ends at once finds itself here.
+        // The entry stays locked during the insertion, so an actor that ends at once finds its own entry.
         self.inner.actors.entry(id).insert(self.inner.guardian.supervise(K::ROW.actor, blueprint));
     }
 
-    /// How many runs have an actor here.
+    /// Number of run actors in this process.
     pub(crate) fn len(&self) -> usize {
         self.inner.actors.len()
     }
@@ -112,10 +112,10 @@ impl<K: Kind> Door for RunActors<K> {
     }
 }
 
-/// Gives up the right to a run that was driven to its end or into the queue.
+/// Releases the token of a run that has ended or is parked.
 ///
 /// # Errors
-/// The reason why the actor's life ends, if the run was not.
+/// Otherwise, the reason why this actor life ends.
 pub(crate) fn settle(
     exit: ChildExit<Driven>,
     name: &str,
@@ -129,7 +129,7 @@ pub(crate) fn settle(
                 token.released();
             }
             if done == Driven::Parked && stop.is_cancelled() {
-                // The stop came while it was parked: the queue ends it.
+                // The stop arrived while the run was being parked; the queue ends the run.
                 ports.wakeups.queue();
             }
             Ok(())
@@ -144,14 +144,14 @@ pub(crate) fn settle(
 struct RunBlueprint<K: Kind> {
     run: Uuid,
     actors: RunActors<K>,
-    /// What the first life receives; a later one finds it in the database.
+    /// Input of the first life; later lives read the database.
     first: Mutex<Option<Accepted<K>>>,
 }
 
 struct RunActor<K: Kind> {
     actors: RunActors<K>,
     life: Life<Stop>,
-    /// `None`: the run has ended.
+    /// `None` after the run has ended.
     run: Option<Arc<Run<K>>>,
     token: Option<RunToken>,
     stop: CancellationToken,
@@ -254,7 +254,7 @@ impl<K: Kind> RunActor<K> {
         let settled = settle(exit, K::ROW.name, || self.token.take(), &self.stop, ports);
         let reason = match settled {
             Ok(()) => ExitReason::Done,
-            // The next process resumes it.
+            // The next process resumes the run.
             Err(_) if self.life.drain().is_cancelled() => ExitReason::Drain,
             Err(text) => ExitReason::Failed(text),
         };

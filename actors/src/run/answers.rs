@@ -1,4 +1,4 @@
-//! What people answer to a run's questions.
+//! Answers to a run's questions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use uuid::Uuid;
 use super::wakeups::Wakeups;
 use crate::text::stored_json;
 
-/// Interval of the polls for an answer whose notification was lost.
+/// Interval of the polls for answers whose notification was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
-/// Pause before the next poll if the database did not answer.
+/// Pause before the next poll if the database does not answer.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The answers to one run's questions.
@@ -31,7 +31,7 @@ impl Answers for AnswersOf {
         let key = self.key(step);
         let listening = self.wakeups.listen(self.run);
         loop {
-            // Before the look: what comes in between wakes too.
+            // Enabled before the query, so an answer that arrives in between wakes this task too.
             let mut woken = std::pin::pin!(listening.woken.notified());
             woken.as_mut().enable();
             let wait = match self.store.answer_to(&key).await.map(read) {

@@ -1,4 +1,4 @@
-//! Files of a run's thread, as nodes read them.
+//! Files in a run's thread, as nodes read them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -17,17 +17,17 @@ use wire::ErrorCode;
 use super::quota::{Quota, WorkspaceFull};
 use super::shares::WorkspaceShare;
 
-/// KiB that the requests of one workspace may hold of files at the same time.
+/// Maximum KiB of files that concurrent requests of one workspace hold in memory.
 const MAX_HELD_KIB: u32 = 64 << 10;
 
-/// Room for files in memory, by workspace. Cheap to clone.
+/// Memory permits for files, by workspace. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct FileRoom {
     rooms: Arc<Mutex<HashMap<Uuid, Weak<Semaphore>>>>,
 }
 
 impl FileRoom {
-    /// That of a workspace; forgotten when its last holder is gone.
+    /// Returns a workspace's permits, which are dropped with their last holder.
     pub(super) fn of(&self, workspace: Uuid) -> Arc<Semaphore> {
         let mut rooms = self.rooms.lock();
         if let Some(room) = rooms.get(&workspace).and_then(Weak::upgrade) {
@@ -40,7 +40,7 @@ impl FileRoom {
     }
 }
 
-/// The files of one run's thread.
+/// Files in one run's thread.
 pub(super) struct AttachmentsOf<'a> {
     pub(super) thread: Option<ThreadId>,
     pub(super) workspace: Uuid,
@@ -53,7 +53,7 @@ pub(super) struct AttachmentsOf<'a> {
 }
 
 impl AttachmentsOf<'_> {
-    /// Those of the run's thread, by their ids.
+    /// Returns the thread's attachments with these ids, by id.
     async fn of_thread(&self, ids: &[&str]) -> Result<HashMap<String, StoredAttachment>, NodeError> {
         let Some(thread) = self.thread else { return Ok(HashMap::new()) };
         let named: Vec<AttachmentId> = ids.iter().filter_map(|id| AttachmentId::parse(id).ok()).collect();
@@ -130,7 +130,7 @@ impl Attachments for AttachmentsOf<'_> {
     }
 }
 
-/// The same for equal bytes in one thread: a node that is executed again stores nothing again.
+/// Derives the id from the thread and the bytes, so a node that is executed again stores no duplicate.
 fn image_id(thread: ThreadId, bytes: &[u8]) -> AttachmentId {
     let mut context = Context::new(&SHA256);
     context.update(b"callboard image|");

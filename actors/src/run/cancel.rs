@@ -9,9 +9,9 @@ use super::RunPorts;
 use super::kind::Kinds;
 use crate::streams::Readout;
 
-/// How long a stop waits for the run's end before it returns.
+/// Maximum wait for the run's end before a stop request returns.
 pub(crate) const LIMIT: Duration = Duration::from_secs(5);
-/// Interval of the notifications to the actor meanwhile.
+/// Interval at which the actor is notified during that wait.
 const RESEND_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Stops runs. Cheap to clone.
@@ -22,8 +22,8 @@ pub(crate) struct Cancel {
 }
 
 impl Cancel {
-    /// Stores a request to stop the run, and waits for its end for a moment. Returns the run as it is then; `None` if there
-    /// is no such run.
+    /// Stores a request to stop the run and waits briefly for its end. Returns the run as it is then, or `None` if it
+    /// does not exist.
     pub(crate) async fn cancel(&self, run: Uuid) -> Result<Option<StoredRun>, StoreError> {
         match self.request(run).await? {
             Some(stored) if !stored.status.is_terminal() => self.await_end(stored).await,
@@ -31,7 +31,7 @@ impl Cancel {
         }
     }
 
-    /// Stores a request to stop the run. The run's owner polls for it.
+    /// Stores a request to stop the run. The run's owner polls for such requests.
     pub(crate) async fn request(&self, run: Uuid) -> Result<Option<StoredRun>, StoreError> {
         let stored = self.ports.store.request_cancel(run).await?;
         if stored.as_ref().is_some_and(|stored| !stored.status.is_terminal()) {
@@ -40,7 +40,8 @@ impl Cancel {
         Ok(stored)
     }
 
-    /// Waits a moment for the end of a run whose stop is requested. If this instance owns it, its actor is notified at once.
+    /// Waits briefly for the end of a run whose stop was requested. Notifies its actor at once if this instance owns
+    /// it.
     pub(crate) async fn await_end(&self, requested: StoredRun) -> Result<Option<StoredRun>, StoreError> {
         let run = requested.id;
         if let Some(stream) = requested.stream_id {
@@ -53,15 +54,16 @@ impl Cancel {
     }
 }
 
-/// Notifies the actor of a run until its stream has ended: a run is stored a moment before its actor exists.
+/// Notifies a run's actor until the run's stream has ended. Repeats because a run is stored shortly before its actor
+/// exists.
 pub(crate) async fn until_ended(ports: &RunPorts, stream: Uuid, notify: impl Fn()) -> Result<(), StoreError> {
-    // After every event: all it ever reads is the end.
+    // Starts after every event, so it reads only the end.
     let mut reader = ports.read(stream, u64::MAX - 1, false);
     let ended = async {
         while reader.next().await? != Readout::End {}
         Ok(())
     };
-    // Polled further between the notifications: only a patient reader finds what another instance writes.
+    // Keeps polling the same reader: only a long-lived reader sees another instance's writes.
     let mut ended = Box::pin(ended);
     loop {
         notify();

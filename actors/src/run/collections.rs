@@ -1,4 +1,4 @@
-//! Collections of the app that a run belongs to, as nodes find them.
+//! Collections in a run's app, as nodes access them.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::RunApp;
 use super::shares::WorkspaceShare;
 use crate::run::quota::{Quota, WorkspaceFull};
 
-/// The collections of the release that a run belongs to.
+/// Collections in the run's release.
 pub(super) struct CollectionsOf<'a> {
     pub(super) app: Option<RunApp>,
     pub(super) workspace: Uuid,
@@ -26,7 +26,7 @@ pub(super) struct CollectionsOf<'a> {
     pub(super) reads: WorkspaceShare,
     pub(super) changes: WorkspaceShare,
     pub(super) quota: &'a Quota,
-    /// Read when the first node needs them.
+    /// Read on first use.
     pub(super) frozen: OnceCell<BTreeMap<String, FrozenCollection>>,
 }
 
@@ -42,7 +42,7 @@ impl CollectionsOf<'_> {
         self.frozen.get_or_try_init(read).await
     }
 
-    /// A collection of the release, and the records of it that the run reaches.
+    /// Returns a collection in the release and the scope of records that the run can access.
     async fn found(&self, collection: &str) -> Result<(&FrozenCollection, RecordScope), NodeError> {
         let app = self.app.ok_or_else(no_app)?;
         let frozen = self.frozen(app).await?.get(collection);
@@ -82,7 +82,7 @@ impl Collections for CollectionsOf<'_> {
         let (_, scope) = self.found(collection).await?;
         let CollectionQuery { limit, descending, cursor } = query;
         let after = cursor.map(|cursor| position(&cursor, scope.collection, descending)).transpose()?;
-        // One more, to see whether anything follows.
+        // One more row, to detect whether another page follows.
         let page = RecordPage { after, descending, limit: i64::from(limit) + 1 };
         let found = self.store.records(scope, page).await.map_err(|error| failed(&error))?;
         let mut found = found.map_err(|refusal| refused(collection, refusal))?;
@@ -122,11 +122,11 @@ impl Collections for CollectionsOf<'_> {
 
 enum Refused {
     Store(RecordRefusal),
-    /// The record has this version.
+    /// The record's current version.
     Version(i64),
 }
 
-/// Creates a record; one that an earlier attempt has created is found by its id.
+/// Creates a record, or returns the one that an earlier attempt created (by id).
 async fn created(
     changes: &mut Changes,
     scope: RecordScope,
@@ -137,14 +137,14 @@ async fn created(
         Ok(locked) => locked,
         Err(refusal) => return Ok(Err(Refused::Store(refusal))),
     };
-    // First: a collection that is full by now has it already.
+    // Checked first: if the earlier attempt filled the collection, the record already exists.
     if let Some(known) = changes.record(&locked, id).await? {
         return Ok(Ok(known));
     }
     Ok(changes.create_record(&locked, id, write).await?.map_err(Refused::Store))
 }
 
-/// Replaces a record, unless an earlier attempt has.
+/// Replaces a record, unless an earlier attempt did.
 async fn replaced(
     changes: &mut Changes,
     scope: RecordScope,
@@ -169,7 +169,7 @@ async fn replaced(
     Ok(changes.replace_record(&locked, &current, write).await?.map_err(Refused::Store))
 }
 
-/// The id of a record that an attempt creates: a UUID of version 8.
+/// Derives the record id from the attempt: a version 8 UUID.
 fn id_of(attempt: &[u8; 32]) -> Uuid {
     let mut bytes = [0; 16];
     for (byte, of_digest) in bytes.iter_mut().zip(attempt) {
@@ -178,7 +178,7 @@ fn id_of(attempt: &[u8; 32]) -> Uuid {
     Builder::from_bytes(bytes).with_variant(Variant::RFC4122).with_version(Version::Custom).into_uuid()
 }
 
-/// The data as it is stored, checked on a thread where that keeps nothing waiting.
+/// Returns the data in stored form. Validates it on a blocking thread, which delays no actor.
 async fn checked(data: Value, schema: Option<Value>) -> Result<String, NodeError> {
     let checking = tokio::task::spawn_blocking(move || {
         let schema = schema.as_ref().map(Schema::read).transpose();
@@ -208,7 +208,7 @@ fn written(record: &StoredRecord) -> Result<Value, NodeError> {
               "updated_at": timestamp(record.updated_at), "data": data}))
 }
 
-/// A cursor says where a page of a workflow begins. It grants nothing: the run reaches all of these records.
+/// A cursor marks where a workflow's page begins. It grants no access: the run can access all of these records anyway.
 fn cursor_after(last: &StoredRecord, collection: Uuid, descending: bool) -> String {
     let order = if descending { '-' } else { '+' };
     hex::encode(format!("{collection}{order}{}:{}", last.created_at.timestamp_micros(), last.id))

@@ -1,8 +1,8 @@
-//! Configs of runs.
+//! Run configs.
 
 use serde_json::{Map, Value};
 
-/// A config over another: each member replaces the one below, prompts one by one.
+/// Overlays one config on another: members of `above` replace those of `below`, prompts one by one.
 pub(crate) fn overlaid(below: &Map<String, Value>, above: &Map<String, Value>) -> Map<String, Value> {
     let mut config = below.clone();
     for (name, value) in above {

@@ -1,4 +1,4 @@
-//! Runs that may be the reason why the process ended: after two ends without progress a run executes alone, after three it fails.
+//! Runs that may crash the process: after two crashes without progress a run executes alone, after three it fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use super::kind::Progress;
 /// Interval of the polls for a suspect's first journal row.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The decision about a run before it executes.
+/// Whether a run may execute.
 pub(crate) enum Clearance {
-    /// It executes; a suspect with the permit to execute alone.
+    /// It may execute; a suspect holds the permit to execute alone.
     Granted(Option<Alone>),
-    /// Its stop was requested before it executed.
+    /// Its stop was requested before it started.
     Stopped,
-    /// A shutdown has begun; the next process resumes the run.
+    /// Shutdown has begun; the next process resumes the run.
     Draining,
 }
 
-/// The permit of a suspect: no other suspect of this process executes meanwhile.
+/// A suspect's permit: no other suspect in this process executes meanwhile.
 pub(crate) struct Alone {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Permits for suspects: one at a time.
+/// Creates the semaphore for suspects: one at a time.
 pub(crate) fn permits() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(1))
 }
@@ -43,7 +43,7 @@ pub(crate) async fn clearance(
     draining: &CancellationToken,
 ) -> Result<Clearance, StoreError> {
     match progress {
-        // Boxed: there are thousands of others.
+        // Boxed: rarely needed, and there may be thousands of these futures.
         Progress::Recovered { crashes: CRASH_SUSPECT.., .. } => {
             Box::pin(alone(run, ports, stop, draining)).await
         }
@@ -63,19 +63,19 @@ async fn alone(
         () = draining.cancelled() => return Ok(Clearance::Draining),
         permit = Arc::clone(&ports.suspects).acquire_owned() => permit,
     };
-    // The semaphore is never closed.
+    // Unreachable: the semaphore is never closed.
     let Ok(permit) = permit else { return Ok(Clearance::Draining) };
     ports.store.set_alone(run, true).await?;
     tracing::info!(%run, "a run that may end the process executes alone");
     Ok(Clearance::Granted(Some(Alone { _permit: permit })))
 }
 
-/// Whether a run has seen so many ends that it fails.
+/// Whether a run has caused enough crashes to fail.
 pub(crate) fn has_crashed(progress: Progress) -> bool {
     matches!(progress, Progress::Recovered { crashes: CRASH_LIMIT.., .. })
 }
 
-/// Gives the permit back once the run has stored a journal row.
+/// Releases the permit after the run has stored a journal row.
 pub(crate) async fn give_back(alone: Option<Alone>, run: Uuid, ports: &RunPorts) {
     if let Some(alone) = alone {
         Box::pin(progressed(run, ports)).await;
@@ -83,7 +83,7 @@ pub(crate) async fn give_back(alone: Option<Alone>, run: Uuid, ports: &RunPorts)
     }
 }
 
-/// Waits until a run has stored a journal row since the last counted end.
+/// Waits until a run has stored a journal row after the last counted crash.
 async fn progressed(run: Uuid, ports: &RunPorts) {
     loop {
         ports.clock.sleep(POLL_INTERVAL).await;

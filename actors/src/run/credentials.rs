@@ -1,4 +1,4 @@
-//! The vault, as a node that calls out finds its secrets. Each call reads them anew, so a rotation counts at once.
+//! Vault secrets for nodes that make outbound calls. Each call reads them again, so a rotation takes effect at once.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use wire::ErrorCode;
 
 use super::shares::WorkspaceShare;
 
-/// The secrets of one workspace.
+/// Secrets in one workspace.
 pub(crate) struct CredentialsOf<'a> {
     pub(crate) workspace: Uuid,
     pub(crate) store: &'a Store,

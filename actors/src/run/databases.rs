@@ -1,4 +1,4 @@
-//! Databases that graphs name: over the guard of outbound calls, with a connection for each statement.
+//! Databases that graphs name: reached through the outbound guard, one connection per statement.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use secrecy::ExposeSecret;
 use store::{Foreign, ForeignError, ForeignQuery};
 use wire::ErrorCode;
 
-/// Databases outside of the service.
+/// External databases.
 pub(super) struct DatabasesOf<'a> {
     pub(super) outbound: &'a Outbound,
 }

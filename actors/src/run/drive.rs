@@ -1,4 +1,4 @@
-//! Drives one run to its end, or until it only waits.
+//! Drives a run until it ends or parks.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,24 +21,23 @@ use crate::lanes::{Key, WriteError};
 use crate::runtime::Children;
 use crate::text::json;
 
-/// How far a run was driven.
+/// The result of driving a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Driven {
-    /// Its end is stored, whatever it was.
+    /// The run's end is stored, whatever its outcome.
     Ended,
-    /// It only waits, and is in the queue until it is due or answered.
+    /// The run only waits; it stays in the queue until it is due or answered.
     Parked,
-    /// This process may not or cannot write any more; the owner of the run resumes it.
+    /// This process cannot write any more, or must not; the run's owner resumes it.
     Lost(WriteError),
-    /// The database could not be read; try again.
+    /// The database could not be read; retry.
     Unreadable(String),
 }
 
-/// What the life of an actor gives to the work of its run: child tasks, and the token that is cancelled when the service begins to
-/// shut down.
+/// Resources from the actor's life: child tasks, and a token that is cancelled when shutdown begins.
 pub(crate) type Around = (Children, CancellationToken);
 
-/// One run, what its kind does about it, and what it works with.
+/// A run, its kind and its ports.
 pub(crate) struct Driver<K: Kind> {
     pub(crate) kind: Arc<K>,
     pub(crate) run: Arc<Run<K>>,
@@ -46,20 +45,20 @@ pub(crate) struct Driver<K: Kind> {
 }
 
 impl<K: Kind> Driver<K> {
-    /// Executes the run to its end, until it only waits, or until `stop` is cancelled.
+    /// Executes the run until it ends, only waits, or `stop` is cancelled.
     pub(crate) async fn drive(self, stop: CancellationToken, (children, draining): Around) -> Driven {
         let Self { kind, run, ports } = &self;
-        // What happens rarely is boxed: this future lives as long as its run, and there may be thousands.
+        // Rare branches are boxed: this future lives as long as its run, and there may be thousands.
         let Some(version) = &run.version else {
             let crashed = crashes::has_crashed(run.progress);
             let code = if crashed { ErrorCode::RunCrashed } else { ErrorCode::Internal };
             return Box::pin(self.fail(code)).await;
         };
         let topic = ports.topics.produce(run.stream);
-        // No other instance knows of a run that is not stored.
+        // Other instances cannot know a run that is not stored.
         if run.early.lock().is_none() {
             match kind.may_start(run, ports, &stop).await {
-                // It has waited until the shutdown began; the next process starts it.
+                // It waited until shutdown began; the next process starts it.
                 Ok(true) if K::ROW.drain.is_some() && draining.is_cancelled() => {
                     return Driven::Lost(WriteError::Closed);
                 }
@@ -74,7 +73,7 @@ impl<K: Kind> Driver<K> {
             Ok(Clearance::Draining) => return Driven::Lost(WriteError::Closed),
             Err(error) => return Driven::Unreadable(error.to_string()),
         };
-        // Only now: a turn that continues another one reads what that has left.
+        // Read only now: a continuing turn reads the data that the previous turn left.
         let (next_seq, told, recorded) = match self.earlier(stop.is_cancelled()).await {
             Ok(earlier) => earlier,
             Err(error) => return Driven::Unreadable(error.to_string()),
@@ -135,8 +134,8 @@ impl<K: Kind> Driver<K> {
         self.end(&writer, outcome).await
     }
 
-    /// Ends when the run has been without readers for too long, or when the database has refused its start. Readers count once
-    /// the start is stored: before that they wait for the acknowledgement.
+    /// Ends after too long without readers, or when the database refuses the start. Readers count only after the start
+    /// is stored: until then they wait for the acknowledgement.
     async fn unread(&self, writer: &RunWriter<K::Events>, readers: watch::Receiver<usize>) -> Outcome {
         if writer.start_was_refused().await {
             return Outcome::Stopped;
@@ -159,7 +158,7 @@ impl<K: Kind> Driver<K> {
         self.settled(writer, written, Driven::Ended).await
     }
 
-    /// Gives a run that only waits to the queue.
+    /// Parks a run that only waits.
     async fn park(&self, writer: &RunWriter<K::Events>, waits: Waits) -> Driven {
         let Self { kind, run, ports } = self;
         let due_at = waits.due;
@@ -191,7 +190,7 @@ impl<K: Kind> Driver<K> {
         match written {
             Ok(()) => done,
             Err(WriteError::Poisoned(_)) => {
-                // Nothing of this key is accepted any more; what was committed before stays.
+                // The lanes accept no further writes under this key; earlier commits remain.
                 let refused = writer.start_was_refused().await;
                 self.ports.db.forgive(self.run.id);
                 if refused {
@@ -208,7 +207,7 @@ impl<K: Kind> Driver<K> {
         self.end_unexecuted(Outcome::Failed(whole(code))).await
     }
 
-    /// Ends a run that does not execute in this life: its readers receive a last event after what is stored.
+    /// Ends a run that does not execute in this life: its readers receive a final event after the stored ones.
     async fn end_unexecuted(&self, outcome: Outcome) -> Driven {
         let Self { kind, run, ports } = self;
         let _topic = ports.topics.produce(run.stream);
@@ -243,8 +242,8 @@ impl<K: Kind> Driver<K> {
         )
     }
 
-    /// The number of the next event, what readers have received, and the journal of earlier lives.
-    /// `stopping`: its stop was requested before.
+    /// Returns the next event's number, the state that readers have received, and the journal from earlier lives.
+    /// `stopping`: the stop was requested before.
     async fn earlier(&self, stopping: bool) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
         match self.run.progress {
             Progress::New { next_seq } => Ok((next_seq, self.kind.fresh(&self.run), Vec::new())),
@@ -270,7 +269,7 @@ impl<K: Kind> Driver<K> {
     }
 }
 
-/// Polls the work, and never ends.
+/// Polls the future, and never completes.
 async fn after(work: impl Future<Output = ()>) -> Infallible {
     work.await;
     std::future::pending().await

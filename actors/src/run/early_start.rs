@@ -1,4 +1,4 @@
-//! A start that is stored together with the first writes of its run.
+//! A start that is stored together with its run's first writes.
 
 use store::batch::Batch;
 use tokio::sync::{oneshot, watch};
@@ -8,17 +8,17 @@ use super::start::StartRows;
 use crate::lanes::{Database, EventFrames, Key, Then, WriteError};
 use crate::streams::Topics;
 
-/// A start that is stored together with the first writes of its run.
+/// A start that is stored together with its run's first writes.
 pub(crate) struct EarlyStart {
     run: Uuid,
     rows: StartRows,
     topic: Option<AbandonedUnlessStored>,
     acknowledge: oneshot::Sender<Result<(), WriteError>>,
-    /// Whether the start is stored, once that is known.
+    /// Whether the start is stored; `None` until the commit is settled.
     stored: watch::Sender<Option<bool>>,
 }
 
-/// Abandons the topic of a start that is dropped or refused: its reader learns that nothing comes.
+/// Abandons the topic if the start is dropped or refused, so its reader learns that no events follow.
 struct AbandonedUnlessStored {
     topics: Topics,
     stream: Uuid,
@@ -39,24 +39,24 @@ impl Drop for AbandonedUnlessStored {
     }
 }
 
-/// Whether an early start is stored.
+/// A receiver for whether an early start is stored.
 #[derive(Clone)]
 pub(crate) struct StartOutcome(watch::Receiver<Option<bool>>);
 
 impl StartOutcome {
-    /// Whether it is stored by now.
+    /// Whether it is stored already.
     pub(crate) fn is_stored(&self) -> bool {
         *self.0.borrow() == Some(true)
     }
 
-    /// Waits until the commit is settled; returns whether the start is stored. If it is not, the run does not exist.
+    /// Waits for the commit and returns whether the start is stored. If not, the run does not exist.
     pub(crate) async fn settled(mut self) -> bool {
         self.0.wait_for(Option::is_some).await.is_ok_and(|stored| *stored == Some(true))
     }
 }
 
 impl EarlyStart {
-    /// The start of a run that is handed over now, and the channel of its acknowledgement.
+    /// Creates the start for a run that is handed over now, and its acknowledgement channel.
     pub(super) fn new(
         run: Uuid,
         rows: StartRows,
@@ -66,7 +66,7 @@ impl EarlyStart {
         let topic = AbandonedUnlessStored { topics: topics.clone(), stream: rows.stream, stored: false };
         let (acknowledge, acknowledged) = oneshot::channel();
         let early = Self { run, rows, topic: Some(topic), acknowledge, stored: watch::Sender::default() };
-        // Boxed: a run has it for a moment, and room for it for its whole life.
+        // Boxed: the run needs it only briefly, but would reserve room for it for its whole life.
         (Box::new(early), acknowledged)
     }
 
@@ -74,8 +74,8 @@ impl EarlyStart {
         StartOutcome(self.stored.subscribe())
     }
 
-    /// Puts the start before the first writes of its run, so that one commit stores both. If that commit is refused because of
-    /// its rows, the start is stored alone; further writes of the run stay refused until its driver has settled that.
+    /// Prepends the start to its run's first writes, so one commit stores both. If that commit is refused because of
+    /// its rows, the start is stored alone; further writes by the run stay refused until its driver has settled that.
     pub(crate) fn before(
         self: Box<Self>,
         db: &Database,
@@ -103,7 +103,7 @@ impl EarlyStart {
     fn submit_alone(self: Box<Self>, db: &Database) {
         let key = Key { id: self.run, workspace: self.rows.workspace };
         let (batch, events) = (self.rows.batch.clone(), self.rows.events.clone());
-        // A queue that is closed drops this, which refuses the start.
+        // A closed queue drops the closure, which refuses the start.
         let _ = db.submit_despite_poison(key, batch, events, Box::new(move |outcome| self.settle(outcome)));
     }
 

@@ -1,4 +1,4 @@
-//! What readers of a run's stream are told, and when.
+//! The content and timing of events for a run's readers.
 
 use engine::ports::{ImmediateEvent, SentAnnotation, SentItem, StepRecord, ThreadChange, Undone};
 use kernel::ThreadId;
@@ -7,22 +7,22 @@ use store::{FoundItem, StoredThread};
 
 use super::Frames;
 
-/// When readers are to be told of something.
+/// When an event is sent to readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// With whatever is handed over next.
+    /// With the next handover.
     Whenever,
-    /// With more of it, after a moment.
+    /// Coalesced with further events, after a short delay.
     Soon,
-    /// As soon as the workflow gives way.
+    /// When the workflow yields next.
     Next,
-    /// At once.
+    /// Immediately.
     Now,
 }
 
-/// Turns what a run does into the events of its stream. Pure: it collects, and tells when it is asked.
+/// Turns run activity into stream events. Pure: it collects events and writes them on request.
 pub(crate) trait EventWriter: Send + 'static {
-    /// An attempt begins.
+    /// An attempt starts.
     fn begins(&mut self, _row: &StepRecord) -> Urgency {
         Urgency::Whenever
     }
@@ -33,40 +33,40 @@ pub(crate) trait EventWriter: Send + 'static {
     /// A piece of text.
     fn text(&mut self, node: &str, piece: &str) -> Urgency;
 
-    /// Annotations of the current message.
+    /// Annotations for the current message.
     fn annotate(&mut self, _annotations: Vec<SentAnnotation>) -> Urgency {
         Urgency::Whenever
     }
 
-    /// Takes back these parts, the last first: the attempt that sent them has failed.
+    /// Takes back these parts, last first: the attempt that sent them failed.
     fn undo(&mut self, _node: &str, _parts: &[Undone]) {}
 
-    /// The thread in which an item with this key is looked up before it is sent; `None` if it is known, or there is none.
+    /// The thread to look up this key's item in before sending; `None` if no lookup is needed.
     fn looks_up(&self, _key: &str) -> Option<ThreadId> {
         None
     }
 
-    /// An item; `earlier` has the same key.
+    /// An item; `earlier` is the existing item with the same key.
     fn item(&mut self, _item: SentItem, _earlier: Option<FoundItem>) -> Urgency {
         Urgency::Whenever
     }
 
-    /// What follows is another message, unless the current one is empty.
+    /// Starts a new message, unless the current one is empty.
     fn new_message(&mut self) -> Urgency;
 
-    /// An event that does not wait for what nodes before it still write.
+    /// An event that does not wait for unfinished output of earlier nodes.
     fn immediate(&mut self, event: ImmediateEvent) -> Urgency;
 
-    /// The thread that the run can change, if there is one.
+    /// The thread that the run can change, if any.
     fn thread(&self) -> Option<ThreadId> {
         None
     }
 
-    /// Changes the thread, of which this is stored. Returns whether anything differs.
+    /// Changes the thread, currently stored as `stored`. Returns whether anything differs.
     fn change_thread(&mut self, _stored: StoredThread, _change: ThreadChange) -> bool {
         false
     }
 
-    /// Tells what is not told yet; rows that are committed with it go into `batch`.
+    /// Writes all pending events to `frames`, and rows that are committed with them to `batch`.
     fn write(&mut self, frames: &mut Frames, batch: &mut Batch);
 }

@@ -1,11 +1,11 @@
-//! Events on their way to a stream.
+//! Stream events before the handover.
 
 use serde::Serialize;
 use wire::sse;
 
 use crate::text::json;
 
-/// Events that are not handed over yet, as the text that is sent.
+/// Events that are not handed over yet, in wire format.
 pub(crate) struct Frames {
     stream: String,
     text: String,
@@ -18,7 +18,7 @@ impl Frames {
         Self { stream, text: String::new(), first_seq: next_seq, next_seq }
     }
 
-    /// The number of the next event.
+    /// The next event's number.
     pub(crate) fn next_seq(&self) -> u64 {
         self.next_seq
     }
@@ -33,7 +33,7 @@ impl Frames {
         self.next_seq == self.first_seq
     }
 
-    /// The events with the numbers of the first and the last.
+    /// Takes the events, with the numbers of the first and the last one.
     pub(crate) fn take(&mut self) -> (String, u64, u64) {
         let first = std::mem::replace(&mut self.first_seq, self.next_seq);
         (std::mem::take(&mut self.text), first, self.next_seq - 1)

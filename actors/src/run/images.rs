@@ -1,4 +1,4 @@
-//! Addresses of images that runs show.
+//! URLs for images that runs show.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use auth::link::LinkKey;
 use chrono::{DateTime, Utc};
 use kernel::AttachmentId;
 
-/// Makes addresses of images. Cheap to clone.
+/// Creates image URLs. Cheap to clone.
 #[derive(Clone)]
 pub struct ImageLinks {
-    /// Signs them.
+    /// The signing key.
     pub key: Arc<LinkKey>,
-    /// Where clients reach the service, if it is configured: an address without a slash at its end.
+    /// The configured public base URL, without a trailing slash.
     pub base: Option<Arc<str>>,
 }
 
 impl ImageLinks {
-    /// The address of an image. `base`: where the client of the run reaches the service.
+    /// An image's URL. `base`: the public base URL as seen by the run's client.
     pub(crate) fn of(&self, id: AttachmentId, base: &str, now: DateTime<Utc>) -> String {
         self.key.preview(self.base.as_deref().unwrap_or(base), id, now)
     }

@@ -1,4 +1,4 @@
-//! Attempts that a crash or a restart has cut off: begun in the last life of a run, and not ended.
+//! Attempts interrupted by a crash or restart: started in a run's last life without an end.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use wire::{RunEvent, RunFrame, sse};
 
 use super::RunPorts;
 
-/// Events of a run that are read for it: of a longer one, only attempts whose start is in the journal are known.
+/// Maximum events read per run; for longer runs, only attempts whose start is in the journal are known.
 const MOST: u64 = 2_000;
-/// Rows of a stream that are read at once: their events may have up to 64 KiB each.
+/// Rows per page, since each row's events take up to 64 KiB.
 const ROWS: i64 = 50;
 
-/// Node, visit and attempt with the start.
+/// Start times by node, visit and attempt.
 type Begun = BTreeMap<(String, u32, u32), DateTime<Utc>>;
 
-/// Keeps the attempts of a run that its last life left without an end. `events`: the number of its last event, if it has a
-/// stream of its own.
+/// Stores the attempts that a run's last life left unfinished. `events`: the last event's number, if the run has a
+/// separate stream.
 pub(crate) async fn keep(run: Uuid, events: Option<u64>, recorded: &[RecordedStep], ports: &RunPorts) {
     let kept = async {
         let mut begun = match events.filter(|last| *last <= MOST) {
@@ -47,7 +47,7 @@ pub(crate) async fn keep(run: Uuid, events: Option<u64>, recorded: &[RecordedSte
     }
 }
 
-/// What the events of a run say of its last life.
+/// Collects unfinished attempts from the events of the run's last life.
 async fn begun_last(run: Uuid, ports: &RunPorts) -> Result<Begun, StoreError> {
     let (mut begun, mut seen) = (Begun::new(), 0);
     loop {
@@ -65,7 +65,7 @@ fn follow(begun: &mut Begun, frames: &str) {
     for event in sse::data(frames) {
         let Ok(frame) = serde_json::from_str::<RunFrame>(event) else { continue };
         match frame.event {
-            // What an earlier life left is known since then.
+            // Attempts interrupted in earlier lives are already stored.
             RunEvent::RunStarted { .. } => begun.clear(),
             RunEvent::StepStarted { node, visit, attempt } => {
                 if let Ok(at) = frame.at.parse() {
@@ -81,7 +81,7 @@ fn follow(begun: &mut Begun, frames: &str) {
     }
 }
 
-/// The attempt has ended, and with it what ran inside: a limit or a failure beside it leaves no end of that.
+/// Removes the ended attempt and the attempts inside it: after a sibling's limit or failure, those have no end event.
 fn ended(begun: &mut Begun, node: &str, visit: u32, attempt: u32) {
     begun.remove(&(node.to_owned(), visit, attempt));
     let visit = if visit > 1 { format!("#{visit}") } else { String::new() };
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(left.len(), 1);
         assert_eq!(*left[0].0, ("b".to_owned(), 2, 1));
         assert_eq!(left[0].1.to_rfc3339(), "2026-11-23T12:00:04+00:00");
-        // What ran inside a container ends with it, whatever it says itself.
+        // Attempts inside a container end with it, even without end events.
         let inside = ["each[0]", "each[0]/said", "each#2[0]", "each2", "each"];
         let starts = inside.iter().map(|node| start(node, 1)).collect();
         follow(&mut begun, &frames(starts));

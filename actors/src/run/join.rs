@@ -1,4 +1,4 @@
-//! The start of an instance beside others.
+//! Starts an instance while others are live.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use kernel::Clock;
 use store::{Lease, Store, StoreError};
 use uuid::Uuid;
 
-/// Maximum wait of a starting instance for the others: two renewals and a second.
+/// Maximum time a starting instance waits for the others: two renewals and a second.
 const MAX_WAIT: Duration = Duration::from_secs(5);
-/// Pause between two polls of it.
+/// Interval of the polls during that wait.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Waits until every other live instance knows of this one: until then it may start a turn without asking whether this one
-/// executes another of the same thread.
+/// Waits until every other live instance knows this one. Until then, another instance may start a turn without asking
+/// whether this one executes a turn in the same thread.
 pub(crate) async fn join(store: &Store, lease: Lease, clock: &dyn Clock) -> Result<(), StoreError> {
     let before = store.lease_rounds(lease).await?;
     let end = clock.monotonic() + MAX_WAIT;
-    // A renewal may have been under way; the next one has begun after this lease was committed.
+    // The first renewal may have been under way; the second one began after this lease was committed.
     let unaware = |now: &BTreeMap<Uuid, i64>| {
         before.iter().any(|(writer, round)| now.get(writer).is_some_and(|now| *now < round + 2))
     };

@@ -1,4 +1,4 @@
-//! Between the engine's journal and its rows.
+//! Converts between journal entries and rows.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use wire::ErrorCode;
 
 use crate::text::{json as json_of, stored_json};
 
-/// The journal of a run's earlier life.
+/// Reads the journal from a run's earlier life.
 pub(crate) async fn read_journal(store: &Store, run: Uuid) -> Result<Vec<RecordedStep>, StoreError> {
     Ok(store.journal(run).await?.into_iter().filter_map(recorded).collect())
 }
@@ -60,7 +60,7 @@ pub(super) fn step_row(run: Uuid, record: StepRecord) -> StepRow {
     }
 }
 
-/// The question of the row.
+/// The question row, if the step asks a question.
 pub(super) fn question_row(run: Uuid, record: &StepRecord) -> Option<QuestionRow> {
     let question = record.question.as_ref()?;
     Some(QuestionRow {
@@ -88,7 +88,7 @@ pub(super) fn number(n: u32) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }
 
-/// What a step has sent, if it has.
+/// The outbox row, if the step sent something.
 pub(super) fn outbox_row(run: Uuid, record: &StepRecord) -> Option<OutboxRow> {
     let Delivery { id, request } = record.delivery.as_ref()?;
     let created_at = match &record.outcome {
@@ -145,7 +145,7 @@ mod tests {
         for error in [error, plain] {
             assert_eq!(node_error(&stored_error(&error).to_string()), Some(error));
         }
-        // As rows of older versions have it.
+        // The format in rows by older versions.
         let old = node_error(r#"{"code":"node.timeout","message":"late"}"#).unwrap();
         assert_eq!(old, NodeError::new(ErrorCode::NodeTimeout, "late"));
     }

@@ -1,5 +1,5 @@
-//! What differs between kinds of runs. The core does everything else: it starts, drives, parks, ends and recovers runs of
-//! every kind the same way.
+//! The differences between run kinds. The core does the rest: it starts, drives, parks, ends and recovers runs of every
+//! kind the same way.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -26,56 +26,56 @@ use super::{EventWriter, RunApp, RunPorts, Work};
 use crate::plans::LoadedVersion;
 use crate::runtime::ActorKind;
 
-/// A row of the table of kinds (`kinds/mod.rs`).
+/// A row in the table of kinds (`kinds/mod.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KindRow {
-    /// Its name in logs.
+    /// Name in logs.
     pub(crate) name: &'static str,
-    /// The actors that drive its runs.
+    /// The actors that drive the runs.
     pub(crate) actor: ActorKind,
-    /// What starts its runs, as their rows have it.
+    /// Triggers that start the runs, as stored in their rows.
     pub(crate) triggers: &'static [&'static str],
-    /// How long a run continues after a shutdown has begun; the next process resumes it. `None`: as long as the shutdown
+    /// Maximum time a run continues after shutdown has begun; the next process resumes it. `None`: as long as shutdown
     /// lasts.
     pub(crate) drain: Option<Duration>,
-    /// Whether its events tell which attempts have started, so that a resumed run can find out which ones were interrupted.
+    /// Whether events include attempt starts, so that a resumed run can detect interrupted attempts.
     pub(crate) tells_attempts: bool,
     /// Whether a run can be repeated from one of its steps.
     pub(crate) repeatable: bool,
-    /// Whether a run that only waits goes into the queue; else it fails.
+    /// Whether a run that only waits is parked; otherwise it fails.
     pub(crate) parks: bool,
-    /// Whether readers see the items that nodes send.
+    /// Whether readers see items that nodes send.
     pub(crate) shows_items: bool,
-    /// Whether events stay for as long as their run.
+    /// Whether events are retained as long as their run.
     pub(crate) keeps_events: bool,
 }
 
-/// A kind of run.
+/// A run kind.
 pub(crate) trait Kind: Sized + Send + Sync + 'static {
-    /// What a run of this kind has beside what every run has.
+    /// Kind-specific data of a run.
     type Own: Send + Sync + 'static;
-    /// What readers have received from earlier lives of a run, as far as the next life depends on it.
+    /// The reader state from earlier lives, as far as the next life depends on it.
     type Told: Send + 'static;
-    /// Writes the events of its streams.
+    /// Writes the stream events.
     type Events: EventWriter;
-    /// What a run executes.
+    /// The work that a run executes.
     type Work: Work<Self::Events>;
-    /// What a run changes when it starts to execute.
+    /// Changes made when a run starts to execute.
     type Opening: Send + 'static;
 
-    /// Its row of the table.
+    /// Its row in the table.
     const ROW: KindRow;
 
-    /// Reads its part of a stored run. Pure.
+    /// Parses the kind-specific part of a stored run. Pure.
     ///
     /// # Errors
     /// A text, if the row does not describe a run of this kind.
     fn own(&self, left: &LeftRun) -> Result<Self::Own, String>;
 
-    /// What readers of a new run have received with its start. Pure.
+    /// The reader state after a new run's start. Pure.
     fn fresh(&self, run: &Run<Self>) -> Self::Told;
 
-    /// What readers of a resumed run have received, and the number of the last event. `stopping`: nothing of it is executed any more.
+    /// The last event's number and the reader state of a resumed run. `stopping`: the run executes nothing further.
     async fn told(
         &self,
         run: &Run<Self>,
@@ -83,7 +83,7 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         ports: &RunPorts,
     ) -> Result<(u64, Self::Told), StoreError>;
 
-    /// Waits until the run may execute. Returns whether it is still this instance's.
+    /// Waits until the run may execute. Returns whether this instance still owns it.
     async fn may_start(
         &self,
         _run: &Run<Self>,
@@ -93,7 +93,7 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         Ok(true)
     }
 
-    /// What the run executes with; `None` if nothing is left to execute, and the run ends as stopped.
+    /// The run's work; `None` if nothing remains to execute, and the run ends as stopped.
     async fn input(
         &self,
         run: &Run<Self>,
@@ -112,11 +112,11 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         None
     }
 
-    /// The writer of the run's events. Pure.
+    /// Creates the run's event writer. Pure.
     fn events(&self, run: &Run<Self>, told: Self::Told, ports: &RunPorts) -> Self::Events;
 
-    /// Notes what the run changes when it starts to execute; is committed with its first rows. `stopping`: its stop was
-    /// requested before.
+    /// Notes the changes made at the start of execution; they are committed with the run's first rows. `stopping`: the
+    /// stop was requested before.
     fn open(
         &self,
         _run: &Run<Self>,
@@ -128,16 +128,15 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     ) {
     }
 
-    /// Work beside the execution; it is dropped when that ends.
+    /// Work alongside the execution; dropped when the execution ends.
     async fn alongside(&self, _run: &Run<Self>, _writer: &RunWriter<Self::Events>, _ports: &RunPorts) {}
 
-    /// Ends when the run has been without readers for too long.
+    /// Ends after too long without readers.
     async fn abandoned(&self, _run: &Run<Self>, _readers: watch::Receiver<usize>, _ports: &RunPorts) {
         std::future::pending().await
     }
 
-    /// Decides what becomes of a run that only waits. If it goes into the queue, tells readers why
-    /// nothing follows.
+    /// Decides whether a run that only waits is parked. If it enters the queue, notifies readers why no events follow.
     async fn parks(
         &self,
         _run: &Run<Self>,
@@ -148,19 +147,19 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         Parking::Queue
     }
 
-    /// A run has gone into the queue.
+    /// Called after a run was parked.
     async fn parked(&self, _run: &Run<Self>, _ports: &RunPorts) {}
 
-    /// The end of a run is stored.
+    /// Called after a run's end is stored.
     fn stored_end(&self, _run: &Run<Self>, _ports: &RunPorts) {}
 
-    /// A client wants a run paused; it may execute elsewhere, or be of another kind.
+    /// A client requests a pause; the run may execute elsewhere, or be of another kind.
     fn pause(&self, _run: Uuid) {}
 
-    /// Writes the last events. Pure.
+    /// Writes the final events. Pure.
     fn ended(events: &mut Self::Events, outcome: Outcome) -> End;
 
-    /// What an earlier run executed with, as far as it is still known.
+    /// The input of a past run, as far as it is still known.
     fn past_input(
         &self,
         stored: &StoredRun,
@@ -170,29 +169,29 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = Result<RunInput, StoreError>> + Send;
 }
 
-/// A run, as this process executes it.
+/// A run that this process executes.
 pub(crate) struct Run<K: Kind> {
     pub(crate) id: Uuid,
-    /// Where its readers read.
+    /// The stream for its readers.
     pub(crate) stream: Uuid,
     pub(crate) workspace: Uuid,
     pub(crate) workflow: Uuid,
-    /// The version it executes; `None` if it cannot be read any more, and the run can only be ended.
+    /// The version to execute; `None` if it cannot be read any more and the run can only be ended.
     pub(crate) version: Option<Arc<LoadedVersion>>,
     pub(crate) inputs: Value,
     pub(crate) trigger: Cow<'static, str>,
-    /// Whether it holds a place among the runs of its workflow.
+    /// Whether it occupies a slot among its workflow's runs.
     pub(crate) placed: bool,
-    /// How often it has gone into the queue.
+    /// Number of times it was parked.
     pub(crate) parked: i32,
     pub(crate) progress: Progress,
-    /// Its start, if that is not stored yet.
+    /// Its start, if not yet stored.
     pub(crate) early: Mutex<Option<Box<EarlyStart>>>,
-    /// What its kind knows of it.
+    /// Kind-specific data.
     pub(crate) own: K::Own,
 }
 
-/// What is stored of a run when it is handed to its actor.
+/// The stored state of a run at its handover to an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// Only its start.
@@ -200,19 +199,19 @@ pub(crate) enum Progress {
         /// Sequence number of the next event.
         next_seq: u64,
     },
-    /// An earlier life may have got further; the database knows.
+    /// Possibly progress from an earlier life; the database knows.
     Recovered {
-        /// When it first started, if that is known.
+        /// Time of the first start, if known.
         started_at: Option<DateTime<Utc>>,
-        /// Whether that life was interrupted, and did not put the run into the queue.
+        /// Whether that life was interrupted instead of parking the run.
         interrupted: bool,
-        /// Ends of a process in a row, without a shutdown and without progress, that the run has seen.
+        /// Consecutive process crashes without a shutdown and without progress during this run.
         crashes: i32,
     },
 }
 
 impl Progress {
-    /// As an earlier life left it.
+    /// The progress that an earlier life left.
     pub(crate) fn stored(LeftRun { run, crashes, .. }: &LeftRun) -> Self {
         let interrupted = run.started_at.is_some() && run.status == RunState::Running;
         Self::Recovered { started_at: run.started_at, interrupted, crashes: *crashes }
@@ -220,7 +219,7 @@ impl Progress {
 }
 
 impl<K: Kind> Run<K> {
-    /// When an earlier life first started it; `None` if none has.
+    /// Time of the first start in an earlier life; `None` if it never started.
     pub(crate) fn first_start(&self) -> Option<DateTime<Utc>> {
         match self.progress {
             Progress::New { .. } => None,
@@ -228,7 +227,7 @@ impl<K: Kind> Run<K> {
         }
     }
 
-    /// The run that an earlier life left.
+    /// Rebuilds a run from its stored state.
     ///
     /// # Errors
     /// A text, if the row does not describe a run of this kind.
@@ -256,40 +255,40 @@ impl<K: Kind> Run<K> {
     }
 }
 
-/// A run, and the right to execute it.
+/// A run with the right to execute it.
 pub(crate) struct Accepted<K: Kind> {
     pub(crate) run: Arc<Run<K>>,
     pub(crate) token: RunToken,
-    /// Whether its stop was requested before it was handed over.
+    /// Whether its stop was requested before the handover.
     pub(crate) stop: bool,
 }
 
-/// What becomes of a run that only waits.
+/// The decision on a run that only waits.
 pub(crate) enum Parking {
-    /// It goes into the queue, and resumes from there.
+    /// It enters the queue and resumes from there.
     Queue,
     /// It ends; another run continues it.
     End(End),
 }
 
-/// How a run ended.
+/// The outcome of a run.
 pub(crate) enum Outcome {
-    /// With this output.
+    /// An output.
     Succeeded(Completed),
-    /// With this error.
+    /// An error.
     Failed(RunError),
-    /// Its stop was requested, or nothing is left to execute.
+    /// A requested stop, or nothing left to execute.
     Stopped,
-    /// It was without readers for too long.
+    /// Too long without readers.
     Abandoned,
 }
 
-/// The way to the actors of one kind.
+/// The interface to one kind's actors.
 pub(crate) trait Door: Send + Sync {
-    /// The kind's row of the table.
+    /// The kind's row in the table.
     fn row(&self) -> KindRow;
 
-    /// Hands a run of an earlier life to its actor.
+    /// Hands a run from an earlier life to its actor.
     ///
     /// # Errors
     /// A text, if the row does not describe a run of this kind.
@@ -301,10 +300,10 @@ pub(crate) trait Door: Send + Sync {
         token: RunToken,
     ) -> Result<(), String>;
 
-    /// Notifies the run's actor, if it has one here, that a stop was requested. `thread`: the thread of a turn.
+    /// Notifies the run's actor, if it is in this process, of a stop request. `thread`: the turn's thread.
     fn stop(&self, run: Uuid, thread: Option<ThreadId>);
 
-    /// Notifies the run's work, if it executes here, that a client wants it paused.
+    /// Notifies the run's work, if it executes here, of a client's pause request.
     fn pause(&self, run: Uuid);
 
     /// See [`Kind::past_input`].
@@ -316,7 +315,7 @@ pub(crate) trait Door: Send + Sync {
     ) -> BoxFuture<'a, Result<RunInput, StoreError>>;
 }
 
-/// Every kind of run of this build. Cheap to clone.
+/// All run kinds in this build. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Kinds(Arc<[Arc<dyn Door>]>);
 
@@ -325,12 +324,12 @@ impl Kinds {
         Self(doors.into())
     }
 
-    /// A client wants a run paused.
+    /// Passes on a client's pause request.
     pub(crate) fn pause(&self, run: Uuid) {
         self.0.iter().for_each(|door| door.pause(run));
     }
 
-    /// The kind whose runs have this trigger; `None` for one of a newer build.
+    /// The kind with this trigger; `None` for a trigger from a newer build.
     pub(crate) fn of(&self, trigger: &str) -> Option<&dyn Door> {
         self.0.iter().find(|door| door.row().triggers.contains(&trigger)).map(|door| &**door)
     }

@@ -28,13 +28,13 @@ enum Ownership {
     Unowned,
     /// The holder of its token owns the run.
     Owned,
-    /// The holder of its token owns the run, and has parked it; this instance has claimed the run again from
-    /// the queue. It is orphaned once the holder drops the token.
+    /// The token's holder owns the run and has parked it; this instance has claimed the run again from the queue. It is
+    /// orphaned once the holder drops the token.
     Reacquired,
 }
 
-/// Ownership of a run. If the token is dropped without [`RunToken::released`], the run is orphaned, and the
-/// next lease round adopts it.
+/// Ownership of a run. If the token is dropped without [`RunToken::released`], the run is orphaned, and the next lease
+/// round adopts it.
 pub(crate) struct RunToken {
     run: Uuid,
     runs: Arc<Mutex<BTreeMap<Uuid, Ownership>>>,
@@ -43,9 +43,9 @@ pub(crate) struct RunToken {
 
 /// Times of lease renewals, in monotonic time.
 ///
-/// After a gap the database may have been unavailable to all instances: leases of live instances have
-/// expired. The same holds after a leap of the database's clock. Other instances have the duration of a lease
-/// to renew it before any of them counts as dead.
+/// After a gap, the database may have been unavailable to all instances, so leases of live instances have expired. The
+/// same holds after a leap of the database clock. Other instances have one lease duration to renew before any of them
+/// counts as dead.
 pub(crate) struct Renewals {
     last: Duration,
     database: Option<ClockWatch>,
@@ -59,14 +59,14 @@ impl Renewals {
         Duration::from_secs(LEASE_SECONDS.unsigned_abs().into())
     }
 
-    /// Starts with a lease that was acquired at this time. After a failure of the database, other instances may be about to renew
-    /// theirs; they do so every two seconds.
+    /// Starts with a lease acquired at this time. After a database failure, other instances may be about to renew their
+    /// leases; they do so every two seconds.
     pub(crate) fn new(now: Duration) -> Self {
         Self { last: now, database: None, patient_until: now + Self::GAP }
     }
 
-    /// Records a renewal at this time of the database. Returns whether an instance with an expired lease may
-    /// be considered dead.
+    /// Records a renewal at this database time. Returns whether an instance with an expired lease may be considered
+    /// dead.
     pub(crate) fn renewed(&mut self, now: Duration, database: DateTime<Utc>) -> bool {
         let watch = self.database.get_or_insert_with(|| ClockWatch::new(database, now));
         let leaped = watch.look(database, now) != Leap::None;
@@ -83,10 +83,10 @@ impl InFlight {
         Self { ids, runs: Arc::default(), naming: Arc::default() }
     }
 
-    /// Creates a new run's id, which counts as unfinished from now on.
+    /// Creates a new run id, which counts as unfinished from now on.
     pub(crate) fn begin(&self) -> Result<RunToken, RandomError> {
         let mut runs = self.runs.lock();
-        // Under the lock: the oldest run is never computed between the creation of the id and its insertion.
+        // Under the lock, so the oldest run is never computed between creating the id and inserting it.
         let run = self.ids.uuid()?;
         runs.insert(run, Ownership::Owned);
         Ok(RunToken { run, runs: Arc::clone(&self.runs), released: false })
@@ -104,7 +104,7 @@ impl InFlight {
         }
     }
 
-    /// Takes ownership of an existing run. Returns `None` if it has an owner already.
+    /// Takes ownership of an existing run. Returns `None` if it already has an owner.
     pub(crate) fn adopt(&self, run: Uuid) -> Option<RunToken> {
         let mut runs = self.runs.lock();
         if runs.get(&run).is_some_and(|ownership| *ownership != Ownership::Unowned) {
@@ -114,8 +114,8 @@ impl InFlight {
         Some(RunToken { run, runs: Arc::clone(&self.runs), released: false })
     }
 
-    /// Lock that is held from the computation of the oldest run until the lease names it: the lease would
-    /// omit an older run that is adopted meanwhile, and no instance would find that run after a crash.
+    /// A lock held from computing the oldest run until the lease names it. Otherwise an older run could be adopted in
+    /// between: the lease would omit it, and no instance would find it after a crash.
     pub(crate) async fn naming(&self) -> MutexGuard<'_, ()> {
         self.naming.lock().await
     }

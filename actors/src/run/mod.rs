@@ -1,5 +1,5 @@
-//! The core of every run: the engine executes a frozen version, every result is a journal row before anything depends on
-//! it, and readers receive what is committed. [`kind`] is what differs between kinds.
+//! The core of every run: the engine executes a frozen version, every result is a journal row before anything depends
+//! on it, and readers receive only committed data. [`kind`] has the differences between kinds.
 
 pub(crate) mod actor;
 mod answers;
@@ -89,7 +89,7 @@ pub(crate) use stored_options::StoredOptions;
 pub(crate) use work::{Executing, Work};
 use workflows::WorkflowsOf;
 
-/// What every run works with. Cheap to clone.
+/// Dependencies of every run. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct RunPorts(Arc<SharedPorts>);
 
@@ -113,27 +113,27 @@ pub(crate) struct SharedPorts {
     pub(crate) store: Store,
     /// The lanes.
     pub(crate) db: Database,
-    /// Where readers listen.
+    /// Stream topics that readers subscribe to.
     pub(crate) topics: Topics,
     /// Compiled versions.
     pub(crate) plans: Arc<Plans>,
     /// Language models.
     pub(crate) models: Models,
-    /// Where code of users runs.
+    /// Sandbox for user code.
     pub(crate) sandbox: Sandbox,
-    /// Keys of the vault; `None` where it has none.
+    /// Vault keys, if configured.
     pub(crate) vault: Option<Arc<KeyRing>>,
     /// Sends requests to addresses that graphs name.
     pub(crate) outbound: Outbound,
-    /// Which workspaces are full.
+    /// The full workspaces.
     pub(crate) quota: Quota,
-    /// Signs addresses of images.
+    /// Signs image URLs.
     pub(crate) links: ImageLinks,
-    /// Shares of the connections that runs read with.
+    /// Connection shares for reads by runs.
     pub(crate) reads: WorkspaceShares,
-    /// Shares of changes of records, of requests and of nodes.
+    /// Shares for record changes, from requests and nodes.
     pub(crate) record_changes: WorkspaceShares,
-    /// Room for files that requests to models hold.
+    /// Memory permits for files in model requests.
     pub(crate) file_room: FileRoom,
     /// Results of pure nodes.
     pub(crate) cache: Cache,
@@ -143,31 +143,31 @@ pub(crate) struct SharedPorts {
     pub(crate) random: Arc<dyn Random>,
     /// Ids.
     pub(crate) ids: Ids,
-    /// Which runs of this instance are not over.
+    /// Unfinished runs of this instance.
     pub(crate) in_flight: InFlight,
-    /// Whose lease everything is written under.
+    /// The writer whose lease covers all writes.
     pub(crate) writer: Uuid,
-    /// What wakes runs that wait.
+    /// Wakes waiting runs.
     pub(crate) wakeups: Wakeups,
-    /// What wakes the checks of gates and canaries.
+    /// Wakes gate and canary checks.
     pub(crate) rollouts: RolloutSignals,
-    /// A training of this process has ended.
+    /// Notified when a training in this process ends.
     pub(crate) ended_trainings: Arc<Notify>,
-    /// What the models of chats have used.
+    /// Model usage of chats.
     pub(crate) budgets: Budgets,
-    /// Whether there are other instances.
+    /// Whether other instances exist.
     pub(crate) others: Arc<AtomicBool>,
-    /// Runs of an earlier life that may read what they had stored at the same time. There may be thousands, and a
-    /// new one wants a connection too.
+    /// Limits how many recovered runs read their stored state at once. There may be thousands, and new runs need
+    /// connections too.
     pub(crate) recovering: Arc<Semaphore>,
-    /// Runs that may be the reason why the process ended execute one at a time.
+    /// Lets suspected crash causes execute one at a time.
     pub(crate) suspects: Arc<Semaphore>,
-    /// Traces whose inputs are filled again at the same time.
+    /// Limits how many traces are refilled at once.
     pub(crate) refilling: Arc<Semaphore>,
 }
 
 impl SharedPorts {
-    /// The budget of what an account pays for; without one, nothing is limited.
+    /// The budget for an account; without an account, unlimited.
     pub(crate) fn budget(&self, account: Option<BudgetAccount>) -> RunBudget<'_> {
         RunBudget {
             account,
@@ -180,27 +180,27 @@ impl SharedPorts {
 }
 
 impl RunPorts {
-    /// Reads a stream behind event `after`. A new stream has nothing stored yet, which `fresh` says.
+    /// Reads a stream after event `after`. `fresh`: the stream is new, with nothing stored yet.
     pub(crate) fn read(&self, stream: Uuid, after: u64, fresh: bool) -> Reader {
         Reader::open(&self.topics, self.store.clone(), Arc::clone(&self.clock), stream, after, fresh)
     }
 }
 
-/// How the work of a run ended, if it was not dropped.
+/// The result of a run's work, unless it was dropped.
 pub(crate) enum Ran {
-    /// With this output.
+    /// An output.
     Succeeded(Completed),
-    /// Without one.
+    /// An error.
     Failed(RunError),
-    /// Because of a requested stop.
+    /// Stopped by request.
     Stopped,
-    /// It waits until then, or until a client resumes it.
+    /// Waits until this time, or until a client resumes it.
     Paused(Option<DateTime<Utc>>),
-    /// This process may not or cannot write any more; the owner of the run resumes it.
+    /// This process cannot write any more, or must not; the run's owner resumes it.
     Lost(WriteError),
 }
 
-/// Executes a version to its end. Dropped, the run is stopped.
+/// Executes a version to its end. Dropping the future stops the run.
 async fn execute<T: EventWriter>(
     version: &LoadedVersion,
     reach: Reach,
@@ -229,7 +229,7 @@ async fn execute<T: EventWriter>(
                 Ran::Succeeded(completed)
             }
             Ok(Err(error)) => {
-                // The message may hold what users said; it is in the run's record.
+                // The message may quote user input; the run's record has it.
                 let (code, node) = (error.code.as_str(), error.node.as_deref().unwrap_or_default());
                 tracing::warn!(run, code, node, "run failed; GET /api/runs/{run}/trace has the cause");
                 Ran::Failed(error)
@@ -244,21 +244,21 @@ async fn execute<T: EventWriter>(
     }
 }
 
-/// Whose data a run may reach.
+/// The scope of data that a run may access.
 pub(crate) struct Reach {
     pub(crate) run: Uuid,
     pub(crate) workspace: Uuid,
     pub(crate) workflow: Uuid,
     pub(crate) thread: Option<ThreadId>,
-    /// The app that it belongs to.
+    /// The run's app.
     pub(crate) app: Option<RunApp>,
-    /// Pays for its models.
+    /// The account that pays for its models.
     pub(crate) account: Option<BudgetAccount>,
-    /// Whether readers see the items of its nodes.
+    /// Whether readers see its nodes' items.
     pub(crate) shows_items: bool,
 }
 
-/// What a run reaches beside its journal and its output.
+/// A run's access to the outside, besides its journal and output.
 pub(crate) struct Adapters<'a> {
     answers: AnswersOf,
     observer: WithinBudget<RunBudget<'a>>,
@@ -353,17 +353,17 @@ impl<'a> Adapters<'a> {
     }
 }
 
-/// A run's failure that is no node's.
+/// A run failure that no single node caused.
 pub(crate) fn whole(code: ErrorCode) -> RunError {
     RunError { code, message: code.message().to_owned(), node: None, retryable: false }
 }
 
-/// A run's error as its row has it.
+/// A run error in the format of its row.
 fn error_json(error: &RunError) -> Value {
     json!({"code": error.code.as_str(), "message": error.message, "node": error.node, "retryable": error.retryable})
 }
 
-/// A run as the one that executes steps from this one on; it was accepted at the time in its id.
+/// The life of a run that executes steps from `step` on; its id has the time when it was accepted.
 pub(crate) fn life(step: u32, run: Uuid) -> Life {
     let accepted_at = kernel::time_of(run).unwrap_or(DateTime::UNIX_EPOCH);
     Life { step, run: run.to_string(), accepted_at, messages: None }

@@ -1,7 +1,7 @@
-//! Turns on a thread: the runs of a workspace share one slice of each round, so that a run of another workspace waits for
-//! one slice and not for one of each.
+//! Fair scheduling on a thread: a workspace's runs share one slice per round, so another workspace's run waits for one
+//! slice and not for one slice per run.
 //!
-//! A round is what the thread's runtime polls before it looks at timers and sockets again.
+//! A round is everything that the thread's runtime polls before it checks timers and sockets again.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -14,23 +14,23 @@ use std::time::Duration;
 use kernel::Clock;
 use uuid::Uuid;
 
-/// How long a run continues in one poll; then it yields at the next step or piece.
+/// Maximum time a run continues in one poll before it yields, at the next step or piece.
 const SLICE: Duration = Duration::from_millis(1);
 
 thread_local! {
     static WORKSPACES: RefCell<HashMap<Uuid, Round>> = RefCell::default();
 }
 
-/// The runs of a workspace on this thread.
+/// A workspace's runs on this thread.
 #[derive(Default)]
 struct Round {
-    /// The run that has used up the slice of this round.
+    /// The run that used up this round's slice.
     spent: Option<Uuid>,
-    /// Runs that wait for their turn.
+    /// Runs waiting for their turn.
     waiting: VecDeque<(Uuid, Waker)>,
 }
 
-/// When the present poll of a run began, in nanoseconds of monotonic time.
+/// When the current poll of a run began, in nanoseconds of monotonic time.
 #[derive(Clone, Default)]
 pub(super) struct Slice(Arc<AtomicU64>);
 
@@ -39,7 +39,7 @@ impl Slice {
         self.0.store(nanos(now), Ordering::Relaxed);
     }
 
-    /// Whether the run has to give way.
+    /// Whether the run must yield.
     pub(super) fn is_spent(&self, now: Duration) -> bool {
         nanos(now).saturating_sub(self.0.load(Ordering::Relaxed)) >= nanos(SLICE)
     }
@@ -49,7 +49,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A run among those of its workspace.
+/// A run's position among its workspace's runs.
 pub(super) struct Turn<'a> {
     run: Uuid,
     workspace: Uuid,
@@ -62,7 +62,7 @@ pub(super) struct Turn<'a> {
 enum Place {
     None,
     Waiting,
-    /// Its turn is the first one of the next round.
+    /// It has the first turn of the next round.
     Next,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Turn<'a> {
         Self { run, workspace, slice, clock, place: Place::None }
     }
 
-    /// Polls the run if it is its turn; otherwise it is woken when it is.
+    /// Polls the run if it has the turn; otherwise registers it to be woken.
     pub(super) fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -94,7 +94,7 @@ impl<'a> Turn<'a> {
         let may = match (is_first, round.spent) {
             (false, _) => false,
             (true, None) => true,
-            // It has given way itself, or waited for the next round.
+            // It used up the slice itself and yielded, or waited for the next round.
             (true, Some(by)) => (by == self.run && waits.is_none()) || self.place == Place::Next,
         };
         if may {
@@ -111,7 +111,7 @@ impl<'a> Turn<'a> {
         self.place = Place::Waiting;
         if is_first {
             self.place = Place::Next;
-            // The runtime wakes it behind everything that is ready now.
+            // The runtime wakes it after everything that is ready now.
             let _ = pin!(tokio::task::yield_now()).poll(context);
         }
         false
@@ -137,7 +137,7 @@ impl<'a> Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // A thread that ends has no rounds any more.
+        // The thread-local is gone when its thread ends.
         let _ = WORKSPACES.try_with(|all| {
             let mut all = all.borrow_mut();
             let Some(round) = all.get_mut(&self.workspace) else { return };
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs of workspaces, each of `slices` slices; returns whose each slice was.
+    /// Executes runs of `(workspace, slices)`; returns the owner of each slice.
     async fn slices(runs: &[(u128, usize)]) -> Vec<(u128, u128)> {
         let clock = Rc::new(ManualClock::new(DateTime::<Utc>::UNIX_EPOCH));
         let (local, used) = (LocalSet::new(), Rc::new(RefCell::new(Vec::new())));
@@ -196,7 +196,7 @@ mod tests {
         let own: Vec<usize> =
             used.iter().enumerate().filter(|(_, (of, _))| *of == 2).map(|(at, _)| at).collect();
         let between = own.windows(2).map(|pair| pair[1] - pair[0] - 1).max();
-        // The round after the first one begins with what the first one has queued.
+        // The round after the first one begins with tasks that the first one queued.
         assert!(own[0] <= 20 && between <= Some(2), "{own:?}");
     }
 
@@ -222,7 +222,7 @@ mod tests {
                 Poll::<()>::Pending
             });
             assert!(polled.is_pending());
-            // Two wait for the next round, of which one is given up.
+            // Two wait for the next round, and one of them is dropped.
             assert!(second.poll(context, |_| Poll::Ready(())).is_pending());
             assert!(third.poll(context, |_| Poll::Ready(())).is_pending());
             Poll::Ready(())

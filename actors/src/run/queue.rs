@@ -1,4 +1,4 @@
-//! Claims runs from the queue whose time or turn has come, and polls the signals of other instances.
+//! Claims queued runs that are due or have the turn, and polls other instances' signals.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,13 +14,13 @@ use crate::run::{RunPorts, SharedPorts};
 
 /// Interval of the polls for due runs without a notification.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of the polls for signals of other instances, if there are any.
+/// Interval of the polls for other instances' signals, if there are other instances.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long the commit of an answer, or of a run that goes into the queue, may take.
+/// Maximum time to commit an answer or a parked run.
 const ANSWERS: TimeDelta = TimeDelta::minutes(5);
 
-/// The way out of the queue. Cheap to clone.
+/// Takes runs out of the queue. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct RunQueue {
     recovery: Recovery,
@@ -68,7 +68,7 @@ impl RunQueue {
         if stops.iter().any(|stop| stop.over) {
             store.forget_stops().await?;
         }
-        // A run of a kind that this build lacks is left to a newer one.
+        // Runs of kinds unknown to this build are left to a newer one.
         for stop in
             stops.into_iter().filter(|stop| !stop.over && self.recovery.kinds.of(&stop.trigger).is_some())
         {
@@ -94,7 +94,7 @@ impl RunQueue {
         Ok(())
     }
 
-    /// Wakes runs that were answered while they were enqueued: since the last poll, or in the last minutes.
+    /// Wakes queued runs answered since the last poll, allowing for [`ANSWERS`].
     async fn wake_answered(&self) -> Result<(), StoreError> {
         let SharedPorts { store, clock, .. } = &**self.ports();
         let (now, last) = (clock.now(), *self.answered.lock());
@@ -103,7 +103,7 @@ impl RunQueue {
         Ok(())
     }
 
-    /// Runs of a workflow whose turn has come; if another instance is claiming them, the next poll comes soon.
+    /// Claims a workflow's next runs in turn; if another instance is claiming them, the next poll comes soon.
     async fn turns(&self, workflow: Uuid) -> Result<Vec<Uuid>, ClaimFailed> {
         let turns = self.ports().store.take_turns(self.lease, workflow).await?;
         Ok(turns.unwrap_or_else(|| {
@@ -112,17 +112,17 @@ impl RunQueue {
         }))
     }
 
-    /// Makes runs that are taken out of the queue actors of this process; says how many.
+    /// Claims runs from the queue and hands them to actors in this process; returns their number.
     async fn take(
         &self,
         taking: impl Future<Output = Result<Vec<Uuid>, ClaimFailed>>,
     ) -> Result<usize, StoreError> {
         let ports = self.ports();
         let taken = {
-            // The lease reaches back to them before it is renewed with what is known here.
+            // The lease must reach back to these runs before its next renewal with the known runs.
             let _naming = ports.in_flight.naming().await;
             let taken = taking.await;
-            // Whether it was taken is found out later, where the database did not say.
+            // If the database did not confirm the claim, ownership is settled later.
             let (Ok(runs) | Err(ClaimFailed { uncertain: runs, .. })) = &taken;
             ports.in_flight.given(runs);
             taken.map_err(|not| not.error)?

@@ -1,4 +1,4 @@
-//! How much a workspace may keep. What it keeps is measured every few minutes, so it may go a little beyond.
+//! Storage limits of workspaces. Usage is measured every few minutes, so a workspace may exceed its limit slightly.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use parking_lot::RwLock;
 use store::{Store, StoreError};
 use uuid::Uuid;
 
-/// How old a measurement may get.
+/// Maximum age of a measurement.
 const FRESH: TimeDelta = TimeDelta::minutes(5);
 
-/// A workspace keeps as much as it may.
+/// A workspace has reached its storage limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the workspace keeps {used} bytes, and may keep {limit}")]
 pub struct WorkspaceFull {
-    /// Bytes that it kept when it was measured.
+    /// Bytes in use at the last measurement.
     pub used: i64,
-    /// Bytes that it may keep.
+    /// Maximum bytes.
     pub limit: i64,
 }
 
-/// Which workspaces are full. Cheap to clone.
+/// The full workspaces. Cheap to clone.
 #[derive(Clone)]
 pub struct Quota {
     limit: Option<i64>,
@@ -33,13 +33,13 @@ impl Quota {
         Self { limit, full: Arc::default() }
     }
 
-    /// Bytes that a workspace may keep; `None`: as many as there are.
+    /// Maximum bytes per workspace; `None`: unlimited.
     #[must_use]
     pub fn limit(&self) -> Option<i64> {
         self.limit
     }
 
-    /// Whether a workspace may keep more.
+    /// Checks whether a workspace may store more.
     ///
     /// # Errors
     /// [`WorkspaceFull`] when it may not.
@@ -51,9 +51,9 @@ impl Quota {
         }
     }
 
-    /// Measures if a measurement is due, and reads which workspaces are full.
+    /// Measures usage if due, and reads the list of full workspaces.
     pub(crate) async fn measure(&self, store: &Store, now: DateTime<Utc>) -> Result<(), StoreError> {
-        // First what is known: measuring takes a while, and may fail.
+        // Known results first: measuring takes a while and may fail.
         self.read(store).await?;
         if store.measure_usage(now - FRESH).await? {
             self.read(store).await?;

@@ -1,4 +1,4 @@
-//! Accepted runs without an end: after a start, after a takeover, after an actor's life.
+//! Resumes accepted runs without an end: after a start, a takeover or the end of an actor life.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::lanes::WriteError;
 use crate::plans::{LoadedVersion, PlanError};
 use crate::text::stored_json;
 
-/// A run could not be taken up.
+/// A run could not be resumed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecoveryError {
     #[error(transparent)]
@@ -37,9 +37,9 @@ impl RecoveryError {
 
 /// Maximum rows of one query for unfinished runs.
 const SCAN_PAGE_ROWS: i64 = 500;
-/// How long a run that was left to a newer instance stays in the queue.
+/// Delay before a run left to a newer instance is due in the queue again.
 const LEFT_FOR: TimeDelta = TimeDelta::seconds(60);
-/// Maximum time for taking runs up before the next renewal of the lease; the rest waits for the next round.
+/// Maximum time to adopt runs before the next lease renewal; the rest wait for the next round.
 const ADOPT: Duration = Duration::from_secs(2);
 
 /// Hands unfinished runs to their actors. Cheap to clone.
@@ -50,10 +50,10 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    /// Takes up every run that an earlier life of this writer left, from `since` on; returns how many.
+    /// Resumes every run that this writer's earlier life left, from `since` on; returns their number.
     ///
-    /// It must end before anything new starts, because the turns of a thread continue in their order. This process has no
-    /// uncommitted writes of these runs, so one query reads a page of them.
+    /// Must finish before anything new starts, because turns in a thread continue in order. This process has no
+    /// uncommitted writes for these runs, so one query reads a page of them.
     pub(crate) async fn earlier_life(&self, mut since: Uuid) -> Result<usize, StoreError> {
         let ports = &self.ports;
         let mut taken = 0;
@@ -69,7 +69,7 @@ impl Recovery {
         }
     }
 
-    /// Takes these runs up, as many as there is time for; returns how many.
+    /// Resumes as many of these runs as time allows; returns their number.
     pub(crate) async fn adopt(&self, runs: &[Uuid]) -> usize {
         let end = self.ports.clock.monotonic() + ADOPT;
         let mut taken = 0;
@@ -87,7 +87,7 @@ impl Recovery {
         taken
     }
 
-    /// Notifies the actor of a run here that its stop was requested.
+    /// Notifies a run's actor in this process of a stop request.
     pub(crate) fn stop(&self, stop: &StopRequest) {
         if let Some(kind) = self.kinds.of(&stop.trigger) {
             kind.stop(stop.run, stop.thread);
@@ -102,7 +102,7 @@ impl Recovery {
         kind.take_up(&left, version, inputs, token).map_err(|error| RecoveryError::Unreadable(id, error))
     }
 
-    /// Whether a run was handed to its actor. A run that only a newer build can execute is left to it.
+    /// Returns whether a run was handed to its actor. Leaves a run to a newer build if only that can execute it.
     async fn resumed(&self, run: Uuid, handed: Result<(), RecoveryError>) -> bool {
         match handed {
             Ok(()) => return true,
@@ -115,7 +115,7 @@ impl Recovery {
     }
 }
 
-/// An unfinished run of this kind without an owner here; `None` if it has ended, is not here, or has an owner.
+/// Takes an unfinished run of this kind without an owner; `None` if it has ended, is not here, or has an owner.
 pub(crate) async fn accepted<K: Kind>(
     kind: &K,
     ports: &RunPorts,
@@ -128,7 +128,8 @@ pub(crate) async fn accepted<K: Kind>(
     Ok(Some(Accepted { run, token, stop: left.run.cancel_requested }))
 }
 
-/// Those of these runs that are unfinished and have no owner here. A run that only a newer build can execute is left to it.
+/// Takes the unfinished runs among these that have no owner here. Leaves a run to a newer build if only that can
+/// execute it.
 pub(crate) async fn accepted_of<K: Kind>(
     kind: &K,
     ports: &RunPorts,
@@ -145,36 +146,37 @@ pub(crate) async fn accepted_of<K: Kind>(
     Ok(found)
 }
 
-/// Leaves a run to a newer instance: this build cannot execute it, and never ends what another one can.
+/// Leaves a run to a newer instance: this build cannot execute it, and must not end a run that another build can
+/// execute.
 async fn leave(ports: &RunPorts, run: Uuid, error: &RecoveryError) {
     tracing::warn!(%run, %error, "this build cannot execute a run; leaving it to a newer instance");
     let Some(token) = ports.in_flight.adopt(run) else { return };
     match ports.store.put_back(ports.writer, run, ports.clock.now() + LEFT_FOR).await {
         Ok(()) => token.released(),
-        // The token is dropped, so the next round retries.
+        // Dropping the token makes the next round retry.
         Err(error) => tracing::warn!(%run, %error, "failed to put a run back into the queue"),
     }
 }
 
-/// An unfinished run of this instance without an owner, as it was left, and the right to execute it.
+/// Reads an unfinished run of this instance without an owner, and takes the right to execute it.
 async fn unfinished(ports: &RunPorts, id: Uuid) -> Result<Option<(LeftRun, RunToken)>, StoreError> {
-    // An earlier life's last writes may not be committed yet, and its end may be among them.
+    // The earlier life's last writes, possibly including its end, may not be committed yet.
     if let Err(WriteError::Poisoned(_)) = ports.db.flush(id).await {
         ports.db.forgive(id);
     }
-    // First the right: what is read without it may be out of date when it is used.
+    // Ownership first: data read without it may be outdated when used.
     let Some(token) = ports.in_flight.adopt(id) else { return Ok(None) };
     match ports.store.left_run(ports.writer, id).await? {
         Some(left) => Ok(Some((left, token))),
         None => {
-            // It has ended, is in the queue, or is with another instance: none of that comes back by itself.
+            // It has ended, is queued, or belongs to another instance: it does not return by itself.
             token.released();
             Ok(None)
         }
     }
 }
 
-/// The run's version and inputs; no version if they cannot be read and never will be, or if the run has crashed.
+/// Reads the run's version and inputs; without a version if they are permanently unreadable or the run has crashed.
 async fn readable_or_none(
     ports: &RunPorts,
     LeftRun { run, crashes, .. }: &LeftRun,
@@ -191,7 +193,7 @@ async fn readable_or_none(
         Ok((version, inputs)) => Ok((Some(version), inputs)),
         Err(RecoveryError::Store(error) | RecoveryError::Plan(PlanError::Store(error))) => Err(error.into()),
         Err(error) if error.is_of_a_newer_build() && !run.cancel_requested => Err(error),
-        // A retry would fail the same way, and the run's readers wait.
+        // A retry would fail the same way, and the run's readers are waiting.
         Err(error) => {
             kernel::warn_once_a_minute!("run.unreadable", run = %run.id, %error, "failed to read a run; ending it");
             Ok((None, Value::Null))
@@ -199,7 +201,7 @@ async fn readable_or_none(
     }
 }
 
-/// Reads a run of which already the compilation may end the process.
+/// Reads a run whose mere compilation may crash the process.
 async fn readable_alone(
     ports: &RunPorts,
     run: &StoredRun,

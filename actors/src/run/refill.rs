@@ -1,4 +1,4 @@
-//! What the steps of a run were given, computed again from its journal.
+//! Recomputes the inputs of a run's steps from its journal.
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -13,13 +13,13 @@ use super::{Adapters, Reach, RunPorts, read_journal};
 use crate::plans::PlanError;
 use crate::text::stored_json;
 
-/// Maximum attempts of a run whose journal is read as a whole for a client, and maximum bytes of their results.
+/// Maximum attempts, and maximum bytes of their results, for a journal that a client reads as a whole.
 pub(crate) const MAX_JOURNAL: (i64, i64) = (10_000, 16 << 20);
-/// Maximum time of it.
+/// Maximum time for the computation.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns what visits of nodes were given, `(node, visit)`, without secrets. `None` if the run is too large for that, if its
-/// version is gone, if too many others request it now, or if it takes too long, as while the vault does not answer.
+/// Returns the inputs of visits, `(node, visit)`, without secrets. `None` if the run is too large, its version is gone,
+/// too many other requests are active, or it takes too long, for example while the vault does not answer.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.

@@ -1,4 +1,4 @@
-//! What wakes the checks of gates and canaries in this process.
+//! Wakes gate and canary checks in this process.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// Wakes the checks of gates and canaries. Cheap to clone.
+/// Wakes gate and canary checks. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct RolloutSignals {
     inner: Arc<Inner>,
@@ -24,19 +24,19 @@ struct Inner {
 }
 
 impl RolloutSignals {
-    /// An evaluation for a gate was stored or has ended.
+    /// A gate evaluation was stored or has ended.
     pub(crate) fn gates(&self) {
         self.inner.gates.notify_one();
     }
 
-    /// A turn has ended, or there is new feedback.
+    /// A turn has ended, or new feedback arrived.
     pub(crate) fn canary(&self, workflow: Uuid) {
         if self.inner.canaries.lock().insert(workflow) {
             self.inner.woken.notify_one();
         }
     }
 
-    /// Waits for a signal of gates, `limit` at most.
+    /// Waits for a gate signal, at most `limit`.
     pub(crate) async fn wait_gates(&self, clock: &dyn Clock, limit: Duration) {
         tokio::select! {
             () = self.inner.gates.notified() => {}
@@ -44,7 +44,7 @@ impl RolloutSignals {
         }
     }
 
-    /// Waits for a signal of canaries, `limit` at most; returns the workflows to check.
+    /// Waits for canary signals, at most `limit`; returns the workflows to check.
     pub(crate) async fn wait_canaries(&self, clock: &dyn Clock, limit: Duration) -> Vec<Uuid> {
         if self.inner.canaries.lock().is_empty() {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! Search indexes, as nodes find them. Vectors are scored away from the actors, a page of them at a time.
+//! Search indexes, as nodes access them. Vectors are scored off the actor threads, one page at a time.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use wire::ErrorCode;
 use super::shares::WorkspaceShare;
 use crate::run::quota::{Quota, WorkspaceFull};
 
-/// Bytes of the vectors that are held at the same time.
+/// Maximum bytes of vectors in memory at once.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// The indexes of one workspace.
+/// Indexes in one workspace.
 pub(super) struct SearchOf<'a> {
     pub(super) workspace: Uuid,
     pub(super) store: &'a Store,
@@ -40,7 +40,7 @@ impl SearchOf<'_> {
 #[async_trait]
 impl SearchIndex for SearchOf<'_> {
     async fn upsert(&self, index: &str, document: &str, chunks: Vec<IndexedChunk>) -> Result<u64, NodeError> {
-        // Without chunks the document is deleted.
+        // A document without chunks is deleted.
         if !chunks.is_empty() {
             let full = |full: WorkspaceFull| NodeError::new(ErrorCode::WorkspaceFull, full.to_string());
             self.quota.room(self.workspace).map_err(full)?;

@@ -1,4 +1,4 @@
-//! Shares of the connections of the pool: what one workspace does at once keeps the others waiting for a few queries only.
+//! Shares of the connection pool: one workspace's concurrent work delays the others by only a few queries.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -7,13 +7,13 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
-/// Reads of one workspace's runs at the same time.
+/// Maximum concurrent reads by one workspace's runs.
 pub(crate) const READS: usize = 3;
-/// Changes of records of one workspace at the same time. Changes of a collection are one after another: more of them would hold
-/// connections and wait.
+/// Maximum concurrent record changes per workspace. Changes to one collection are serialized, so more of them would
+/// only hold connections and wait.
 pub(crate) const RECORD_CHANGES: usize = 2;
 
-/// The shares of all workspaces. Cheap to clone.
+/// Shares of all workspaces. Cheap to clone.
 #[derive(Clone)]
 pub struct WorkspaceShares {
     at_once: usize,
@@ -21,12 +21,12 @@ pub struct WorkspaceShares {
 }
 
 impl WorkspaceShares {
-    /// Shares of so many permits.
+    /// Creates shares with this many permits each.
     pub(crate) fn new(at_once: usize) -> Self {
         Self { at_once, shares: Arc::default() }
     }
 
-    /// The share of a workspace; forgotten when its last holder is gone.
+    /// A workspace's share, dropped with its last holder.
     #[must_use]
     pub fn of(&self, workspace: Uuid) -> WorkspaceShare {
         let mut shares = self.shares.lock();
@@ -40,17 +40,17 @@ impl WorkspaceShares {
     }
 }
 
-/// The share of one workspace.
+/// One workspace's share.
 pub struct WorkspaceShare(Arc<Semaphore>);
 
-/// A part of a share. Dropped, it is returned.
+/// A permit from a share, returned when dropped.
 #[derive(Debug)]
 pub struct SharePermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl WorkspaceShare {
-    /// Waits for a permit. A holder of one must not ask for another.
+    /// Waits for a permit. A holder must not request another one.
     pub async fn permit(&self) -> SharePermit {
         // Never closed.
         SharePermit { _permit: Arc::clone(&self.0).acquire_owned().await.ok() }
@@ -66,7 +66,7 @@ mod tests {
     #[tokio::test]
     async fn a_workspace_has_three_permits_and_others_have_theirs() {
         let (reads, busy, other) = (WorkspaceShares::new(READS), Uuid::from_u128(1), Uuid::from_u128(2));
-        // Each run has its own handle of the share.
+        // Each run has a separate handle to the share.
         let runs: Vec<WorkspaceShare> = (0..4).map(|_| reads.of(busy)).collect();
         let mut held: Vec<_> = runs.iter().map(|run| run.permit().now_or_never()).collect();
         assert_eq!(held.iter().flatten().count(), READS);

@@ -1,5 +1,5 @@
-//! Starts a run of any kind: admit, claim the request's `Idempotency-Key`, commit, hand over to its actor; or hand over, and
-//! commit with the first writes. A retry with the same key finds what the first request started.
+//! Starts a run of any kind: admit, claim the request's `Idempotency-Key`, commit, hand over to its actor; or hand over
+//! first, and commit with the first writes. A retry with the same key finds the run that the first request started.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use super::quota::WorkspaceFull;
 use super::recover::Recovery;
 use crate::lanes::{EventFrames, Key, WriteError};
 
-/// How long a caller waits for the commit of its start.
+/// Maximum wait for the commit of a start.
 const START_LIMIT: Duration = Duration::from_secs(5);
-/// Interval of the polls whether a start of another request is stored.
+/// Interval of the polls for another request's start.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long another instance may take to store what it has reserved before it counts as dead.
+/// Maximum time for another instance to store a reserved start before it counts as dead.
 const ELSEWHERE: Duration = Duration::from_secs(2);
 
 /// The `Idempotency-Key` of a request.
@@ -32,7 +32,7 @@ const ELSEWHERE: Duration = Duration::from_secs(2);
 pub struct IdempotencyKey {
     /// Caller and route.
     pub scope: String,
-    /// The scope of the caller after this request: a retry may come with the new identity.
+    /// The caller's scope after this request, because a retry may carry the new identity.
     pub also: Option<String>,
     /// The header's value.
     pub key: String,
@@ -43,19 +43,19 @@ pub struct IdempotencyKey {
 /// A run was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum RunStartError {
-    /// The maximum of turns waits in the thread.
+    /// The thread already has the maximum number of waiting turns.
     #[error("too many turns wait in the thread")]
     ThreadBusy,
     /// Another answer is being written in the thread, and its workflow accepts no second message meanwhile.
     #[error("another answer is being written in the thread")]
     TurnRunning,
-    /// The message to answer again is not in the thread any more.
+    /// The message to answer again is gone from the thread.
     #[error("the message is not in the thread any more")]
     MessageGone,
-    /// Another thread has an attachment of the message.
+    /// An attachment in the message belongs to another thread.
     #[error("an attachment of the message belongs to another thread")]
     AttachmentInUse,
-    /// An attachment of the message was deleted meanwhile.
+    /// An attachment in the message has been deleted.
     #[error("an attachment of the message was deleted")]
     AttachmentDeleted,
     /// Too many writes wait for the database.
@@ -70,7 +70,7 @@ pub enum RunStartError {
     /// The key was used with another request.
     #[error("the key was used with another request")]
     KeyReused,
-    /// The commit was not acknowledged in time; it may still come.
+    /// The commit was not acknowledged in time; it may still succeed.
     #[error("the commit was not acknowledged in time")]
     Unacknowledged,
     /// The start cannot be written.
@@ -84,13 +84,13 @@ pub enum RunStartError {
     Random(#[from] RandomError),
 }
 
-/// The ids of a new run, created before anything is stored with them.
+/// Ids for a new run, created before anything is stored with them.
 pub(crate) trait StartIds: Copy + Serialize + DeserializeOwned {
     fn run(&self) -> Uuid;
     fn stream(&self) -> Uuid;
 }
 
-/// The id of a run that is the id of its stream, too.
+/// The id of a run, which is also its stream's id.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct RunIds {
     pub(crate) run: Uuid,
@@ -106,41 +106,41 @@ impl StartIds for RunIds {
     }
 }
 
-/// What a request has to do.
+/// The result of claiming a request.
 pub(crate) enum Claimed<I> {
     /// Start the run with these ids.
     Start(I, Claim),
-    /// Nothing: an earlier request has started it.
+    /// Do nothing: an earlier request started the run.
     Started(I),
 }
 
 /// The right to store a start.
 pub(crate) struct Claim {
     token: RunToken,
-    /// Whether the run has the ids of an earlier request, which may be storing it at this moment: the first stored row wins.
+    /// Whether the ids come from an earlier request, which may be storing the run right now: the first stored row wins.
     for_another: bool,
 }
 
 impl Claim {
-    /// Whether the run has the ids of an earlier request.
+    /// Whether the ids come from an earlier request.
     pub(crate) fn is_for_another(&self) -> bool {
         self.for_another
     }
 
-    /// Gives the right up: nothing was stored.
+    /// Releases the right: nothing was stored.
     pub(crate) fn released(self) {
         self.token.released();
     }
 }
 
-/// What a start stores.
+/// Rows and events that a start stores.
 pub(crate) struct StartRows {
     pub(crate) workspace: Uuid,
     pub(crate) stream: Uuid,
     pub(crate) batch: Batch,
-    /// The first events of the stream.
+    /// The stream's first events.
     pub(crate) events: Option<EventFrames>,
-    /// Whether the run waits in the queue until its turn comes.
+    /// Whether the run waits in the queue for its turn.
     pub(crate) queued: bool,
 }
 
@@ -153,7 +153,7 @@ pub(crate) struct Starts {
 }
 
 impl Starts {
-    /// What an earlier request with this key has started, if its start is stored.
+    /// The run that an earlier request with this key started, if that start is stored.
     pub(crate) async fn started<I: StartIds>(
         &self,
         key: &IdempotencyKey,
@@ -166,8 +166,7 @@ impl Starts {
         }
     }
 
-    /// Creates the id of a new run, unless the service refuses starts now. A full workspace may still retry what it has
-    /// started before.
+    /// Creates a new run id, unless the service refuses starts now. A full workspace may still retry an earlier start.
     pub(crate) async fn admit<I: StartIds>(
         &self,
         workspace: Uuid,
@@ -191,7 +190,7 @@ impl Starts {
         Ok(self.ports.in_flight.begin()?)
     }
 
-    /// Reserves the request's key for `ids`, or finds what an earlier request has reserved it for.
+    /// Reserves the request's key for `ids`, or finds the earlier request's reservation.
     pub(crate) async fn claim<I: StartIds>(
         &self,
         key: Option<&IdempotencyKey>,
@@ -200,13 +199,14 @@ impl Starts {
     ) -> Result<Claimed<I>, RunStartError> {
         match key {
             None => Ok(Claimed::Start(ids, Claim { token, for_another: false })),
-            // Boxed, as everything that most starts do not need: the future of a request is as large as the largest in it.
+            // Boxed like everything that most starts do not need: a request's future is as large as the largest future
+            // in it.
             Some(key) => Box::pin(self.claim_key(key, ids, token)).await,
         }
     }
 
-    /// Reserves an id that the caller has chosen for a run, or finds what an earlier request has started with it. `digest`: SHA-256 of
-    /// the request.
+    /// Reserves a run id chosen by the caller, or finds the run that an earlier request started with it. `digest`:
+    /// SHA-256 of the request.
     pub(crate) async fn claim_id<I: StartIds>(
         &self,
         workspace: Uuid,
@@ -241,7 +241,7 @@ impl Starts {
         Ok(claimed)
     }
 
-    /// What a request has to do whose key was reserved for `ids`, or before.
+    /// Claims the start after the key was reserved, by this request or an earlier one.
     pub(crate) async fn claim_reserved<I: StartIds>(
         &self,
         reserved: Reserved<I>,
@@ -261,30 +261,30 @@ impl Starts {
         }
     }
 
-    /// The key is reserved: the first request has stored its start, is storing it, or died before it could.
+    /// Claims a reserved key: the first request has stored its start, is storing it, or died before storing it.
     async fn claim_for_another<I: StartIds>(&self, known: I) -> Result<Claimed<I>, RunStartError> {
         let ports = &self.ports;
         if self.is_stored(known).await? {
             return Ok(Claimed::Started(known));
         }
-        // Two instances must not both start it: each would execute it. Without others, only an earlier life of this instance
-        // can have reserved the key, and its writes are fenced.
+        // Only one instance may start the run, or it would execute twice. Without other instances, the reservation
+        // comes from an earlier life of this instance, whose writes are fenced.
         let elsewhere = ports.others.load(Ordering::Relaxed) && !ports.in_flight.knows(known.run());
         if elsewhere && self.is_stored_within(known, ELSEWHERE).await? {
             return Ok(Claimed::Started(known));
         }
         let Some(token) = ports.in_flight.adopt(known.run()) else {
-            // The same request is being stored at this moment.
+            // The same request is being stored right now.
             return match self.is_stored_within(known, START_LIMIT).await? {
                 true => Ok(Claimed::Started(known)),
                 false => Err(RunStartError::Unacknowledged),
             };
         };
-        // It may have been stored, answered and forgotten between the two queries; the sweeper handles the token then.
+        // It may have been stored, answered and forgotten between the two queries; then the sweeper handles the token.
         if self.is_stored(known).await? {
             return Ok(Claimed::Started(known));
         }
-        // The run has an old id, older than recovery may look for.
+        // The run id may be older than the range that recovery scans.
         let _naming = ports.in_flight.naming().await;
         ports.store.reach_back(ports.writer, known.run()).await?;
         Ok(Claimed::Start(known, Claim { token, for_another: true }))
@@ -294,7 +294,7 @@ impl Starts {
         Ok(self.ports.store.stream(ids.stream()).await?.is_some())
     }
 
-    /// Whether a start is stored by the end of this time.
+    /// Waits until the start is stored, at most `limit`; returns whether it is.
     async fn is_stored_within(&self, ids: impl StartIds, limit: Duration) -> Result<bool, StoreError> {
         let clock = &*self.ports.clock;
         let stored = async {
@@ -306,11 +306,11 @@ impl Starts {
         kernel::timeout(clock, limit, stored).await.transpose().map(|stored| stored.is_some())
     }
 
-    /// Commits a start and waits for the acknowledgement. The lane itself calls `accept`, so a caller that disconnects
-    /// meanwhile changes nothing.
+    /// Commits a start and waits for the acknowledgement. The lane itself calls `accept`, so a caller's disconnect
+    /// changes nothing.
     ///
-    /// `accept` is not called for a run that waits in the queue, whose owner is the instance that claims it, nor for the run
-    /// of another request, whose owner is looked up first.
+    /// `accept` is not called for a queued run, whose owner is the instance that claims it, or for an earlier request's
+    /// run, whose owner is determined first.
     pub(crate) async fn commit(
         &self,
         claim: Claim,
@@ -361,11 +361,11 @@ impl Starts {
         Ok(())
     }
 
-    /// Hands a run over at once, and its start with it: [`EarlyStart`] stores the start together with the first writes of the
-    /// run, in one commit if the run does not wait. Waits for the acknowledgement of that.
+    /// Hands over a run at once together with its start: [`EarlyStart`] stores the start with the run's first writes,
+    /// in one commit if the run does not wait. Waits for the acknowledgement.
     ///
-    /// Only for what no other request and no other instance can know before, and that reads nothing of its start from the
-    /// database.
+    /// Only for runs that no other request or instance can know before, and that read nothing about their start from
+    /// the database.
     pub(crate) async fn commit_early(
         &self,
         claim: Claim,

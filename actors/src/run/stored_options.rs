@@ -1,4 +1,4 @@
-//! What a run's row keeps of its request.
+//! Request options stored in a run's row.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::text::stored_json;
 pub(crate) struct StoredOptions {
     /// The session whose limits apply to its models; `None` if its workflow uses no models.
     pub(crate) session: Option<String>,
-    /// Where clients reach the service; `None` if that is configured, or the workflow shows no images.
+    /// The public base URL as seen by the client; `None` if it is configured, or the workflow shows no images.
     pub(crate) base: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Finds orphaned runs: every unfinished run has a writer with a lease, or is in the queue.
+//! Finds orphaned runs: every unfinished run must have a writer with a lease, or be queued.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use uuid::Uuid;
 
 use crate::run::recover::Recovery;
 
-/// Rows that one poll reads.
+/// Maximum rows per poll.
 const SCAN_PAGE_ROWS: i64 = 5_000;
 /// Pause between two pages of a scan.
 const SCAN_PAUSE: Duration = Duration::from_millis(50);
-/// How old a run's id may be when it is stored: a request with a key may be sent again a day later.
+/// Maximum age of a run id when it is stored: a request with a key may be retried a day later.
 const MAX_ID_AGE: TimeDelta = TimeDelta::days(2);
 
 /// Adopts orphaned runs. Cheap to clone.
@@ -23,7 +23,7 @@ const MAX_ID_AGE: TimeDelta = TimeDelta::days(2);
 pub(crate) struct Sweeper {
     recovery: Recovery,
     lease: Lease,
-    /// Every run up to here has ended.
+    /// Every run up to this id has ended.
     ended: Arc<Mutex<Uuid>>,
 }
 
@@ -32,7 +32,7 @@ impl Sweeper {
         Self { recovery, lease, ended: Arc::default() }
     }
 
-    /// Scans every run that may not have ended; returns how many were orphaned.
+    /// Scans all runs that may be unfinished; returns the number of orphaned ones.
     pub(crate) async fn sweep(&self) -> Result<usize, StoreError> {
         let ports = &self.recovery.ports;
         let (mut ended, mut found) = (first_id_at(ports.clock.now() - MAX_ID_AGE), 0);
@@ -55,7 +55,7 @@ impl Sweeper {
         let in_flight = &self.recovery.ports.in_flight;
         let adopted = {
             let _naming = in_flight.naming().await;
-            // A run of this instance that does not count here was taken by a commit of which nothing was heard.
+            // A run of this instance that is unknown here was claimed by a commit without a confirmation.
             let unknown = looked.owned.iter().filter(|seen| !in_flight.knows(seen.run));
             let runs: Vec<_> = looked.orphaned.iter().chain(unknown).copied().collect();
             let adopted = self.recovery.ports.store.adopt_orphaned(self.lease, &runs).await;

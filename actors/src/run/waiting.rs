@@ -1,4 +1,4 @@
-//! When a run that only waits is given to the queue.
+//! Decides when a run that only waits is parked.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use engine::{Activity, AskingStep, Idle};
 use kernel::Clock;
 
-/// How long a run has to be idle.
+/// Minimum idle time.
 const SETTLED: Duration = Duration::from_millis(20);
-/// A wait that is shorter is waited for where the run is.
+/// Shorter waits do not park the run.
 const SHORT: TimeDelta = TimeDelta::seconds(10);
 
-/// Ends when a run that cannot be parked only waits: for a person, or beyond its deadline.
+/// Ends when a run that cannot be parked only waits: for a person, or past its deadline.
 pub(crate) async fn waits_too_long(activity: &Activity, deadline: Option<DateTime<Utc>>, clock: &dyn Clock) {
     loop {
         let idle = activity.idle();
@@ -21,7 +21,7 @@ pub(crate) async fn waits_too_long(activity: &Activity, deadline: Option<DateTim
             activity.changed().await;
             continue;
         }
-        // What has just been woken may not have had its turn.
+        // A task that was just woken may not have been polled yet.
         clock.sleep(SETTLED).await;
         if activity.idle() == idle {
             return;
@@ -29,16 +29,16 @@ pub(crate) async fn waits_too_long(activity: &Activity, deadline: Option<DateTim
     }
 }
 
-/// What a run waits for of which nothing is at work.
+/// The events that an idle run waits for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// When something is due; the questions of items have their own times.
+    /// When the next one is due; questions in items have separate due times.
     pub(crate) due: Option<DateTime<Utc>>,
-    /// The attempts that wait for answers to questions of items.
+    /// Attempts that wait for answers to questions in items.
     pub(crate) asking: Vec<AskingStep>,
 }
 
-/// Ends when the run is parkable, because it waits long or for a person.
+/// Ends when the run is parkable: it waits long or for a person.
 pub(crate) async fn only_waits(
     activity: &Activity,
     deadline: Option<DateTime<Utc>>,
@@ -51,7 +51,7 @@ pub(crate) async fn only_waits(
             activity.changed().await;
             continue;
         };
-        // What has just been woken may not have had its turn.
+        // A task that was just woken may not have been polled yet.
         clock.sleep(SETTLED).await;
         let asking = activity.asking();
         if activity.idle() == idle {

@@ -1,4 +1,4 @@
-//! What wakes runs that wait in this process, and who takes them out of the queue.
+//! Wakes waiting runs in this process, and the task that claims runs from the queue.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ pub(crate) struct Wakeups {
     inner: Arc<Inner>,
 }
 
-/// Runs that were enqueued and not yet announced; a receiver that lags further polls the database.
+/// Maximum parked runs not yet announced; a receiver that lags further polls the database.
 const PARKED: usize = 256;
 
-/// Most times that are known to the millisecond; what is due later is found up to a second late.
+/// Maximum due times tracked to the millisecond; later ones are found up to a second late.
 const ALARMS: usize = 1_024;
 
 struct Inner {
     queue: Notify,
-    /// When runs that went into the queue here are due.
+    /// Due times of runs that were parked here.
     alarms: Mutex<BTreeSet<DateTime<Utc>>>,
-    /// Who waits for answers to a run's questions.
+    /// Tasks waiting for answers, by run.
     questions: DashMap<Uuid, Arc<Notify>>,
-    /// Tells of each run that goes into the queue here.
+    /// Announces each run that is parked here.
     parked: broadcast::Sender<Uuid>,
 }
 
@@ -45,47 +45,47 @@ impl Default for Inner {
 }
 
 impl Wakeups {
-    /// Something in the queue may be due, or some run is to end.
+    /// A queued run may be due, or a run was requested to stop.
     pub(crate) fn queue(&self) {
         self.inner.queue.notify_one();
     }
 
-    /// A run went into the queue, to be due then.
+    /// A run was parked until `due`.
     pub(crate) fn parked(&self, run: Uuid, due: Option<DateTime<Utc>>) {
         if let Some(due) = due {
             let mut alarms = self.inner.alarms.lock();
             alarms.insert(due);
             if alarms.len() > ALARMS {
-                // Polls find it soon enough without.
+                // Polling finds it soon enough.
                 alarms.pop_last();
             }
             drop(alarms);
             self.queue();
         }
-        // No listener is no error.
+        // Having no receivers is fine.
         let _ = self.inner.parked.send(run);
     }
 
-    /// Tells of each run that goes into the queue here.
+    /// Receives each run that is parked here.
     pub(crate) fn parkings(&self) -> broadcast::Receiver<Uuid> {
         self.inner.parked.subscribe()
     }
 
-    /// A question of a run that is here was answered.
+    /// A question of a run in this process was answered.
     pub(crate) fn answered(&self, run: Uuid) {
         if let Some(questions) = self.inner.questions.get(&run) {
             questions.notify_waiters();
         }
-        // It may have gone into the queue just now.
+        // It may just have been parked.
         self.queue();
     }
 
-    /// Ends when something in the queue may be due, after `limit` at the latest; says whether something here says so.
+    /// Waits until a queued run may be due, at most `limit`; returns whether a local wakeup or alarm caused the end.
     pub(crate) async fn wait(&self, clock: &dyn Clock, limit: Duration) -> bool {
         let now = clock.now();
         let next = {
             let mut alarms = self.inner.alarms.lock();
-            // What is past was looked for just now.
+            // Past alarms were handled by the poll just now.
             *alarms = alarms.split_off(&now);
             alarms.first().map(|next| (*next - now).to_std().unwrap_or_default())
         };
@@ -96,14 +96,14 @@ impl Wakeups {
         }
     }
 
-    /// Who waits for answers to this run's questions.
+    /// Registers a task that waits for answers to this run's questions.
     pub(super) fn listen(&self, run: Uuid) -> Listening<'_> {
         let woken = Arc::clone(&*self.inner.questions.entry(run).or_default());
         Listening { wakeups: self, run, woken }
     }
 }
 
-/// Held while a task waits for an answer.
+/// Registered while a task waits for an answer.
 pub(super) struct Listening<'a> {
     wakeups: &'a Wakeups,
     run: Uuid,
@@ -112,7 +112,7 @@ pub(super) struct Listening<'a> {
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        // The map and this one hold it.
+        // At most two references: the map's and this one.
         self.wakeups.inner.questions.remove_if(&self.run, |_, woken| Arc::strong_count(woken) <= 2);
     }
 }

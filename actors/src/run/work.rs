@@ -1,4 +1,4 @@
-//! What a run executes: its graph, or what its kind has instead.
+//! The work that a run executes: its graph, or the alternative for its kind.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use super::{EventWriter, Ran, Reach, RunPorts, RunWriter, execute};
 use crate::plans::LoadedVersion;
 use crate::runtime::Children;
 
-/// What a run executes.
+/// The work that a run executes.
 pub(crate) trait Work<T: EventWriter>: Send + 'static {
-    /// When the run fails, whatever it executes.
+    /// The time at which the run fails, whatever it executes.
     fn deadline(&self) -> Option<DateTime<Utc>> {
         None
     }
 
-    /// The thread whose data it may reach.
+    /// The thread whose data it may access.
     fn thread(&self) -> Option<ThreadId> {
         None
     }
 
-    /// Ends when a requested stop ends the run from outside.
+    /// Ends when a stop request ends the run from outside.
     async fn stopped(stop: &CancellationToken, _clock: &dyn Clock) {
         stop.cancelled().await;
     }
 
-    /// Executes it. Dropped, the run is stopped.
+    /// Executes the work. Dropping the future stops the run.
     async fn execute(self, run: Executing<'_, T>) -> Ran;
 }
 
-/// What the work of a run works with.
+/// The execution context of a run's work.
 pub(crate) struct Executing<'a, T: EventWriter> {
     pub(crate) version: &'a Arc<LoadedVersion>,
     pub(crate) reach: Reach,
@@ -42,7 +42,7 @@ pub(crate) struct Executing<'a, T: EventWriter> {
     pub(crate) activity: &'a Activity,
     pub(crate) stop: &'a CancellationToken,
     pub(crate) children: &'a Children,
-    /// Cancelled when the service begins to shut down.
+    /// Cancelled when shutdown begins.
     pub(crate) draining: &'a CancellationToken,
 }
 

@@ -1,4 +1,4 @@
-//! Other workflows, as a `sub_workflow` finds them.
+//! Other workflows, as a `sub_workflow` node finds them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use wire::ErrorCode;
 use super::shares::WorkspaceShare;
 use crate::plans::{LoadedVersion, PlanError, Plans};
 
-/// The workflows of one workspace.
+/// Workflows in one workspace.
 pub(super) struct WorkflowsOf {
     pub(super) workspace: Uuid,
     pub(super) plans: Arc<Plans>,

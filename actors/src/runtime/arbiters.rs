@@ -1,4 +1,4 @@
-//! The threads that actors live on, apart from the HTTP workers.
+//! The threads that actors run on, separate from the HTTP workers.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use actix_rt::{Arbiter, ArbiterHandle};
 use parking_lot::Mutex;
 
-/// A few arbiters; actors are spread over them in turn.
+/// A pool of arbiters; actors are distributed in turn.
 pub struct ArbiterPool {
     handles: Vec<ArbiterHandle>,
     owned: Mutex<Vec<Arbiter>>,
@@ -22,7 +22,7 @@ impl ArbiterPool {
         Self { handles, owned: Mutex::new(owned), next: AtomicUsize::new(0) }
     }
 
-    /// Starts a future on one of the arbiters; it need not be `Send` once it runs.
+    /// Starts a future on one of the arbiters; the future need not be `Send`.
     pub fn spawn<M, F>(&self, make: M)
     where
         M: FnOnce() -> F + Send + 'static,

@@ -1,7 +1,7 @@
-//! Child tasks of an actor: where foreign code runs.
+//! Child tasks of actors: they run foreign code.
 //!
-//! They run on a runtime apart from the arbiters. A panic is a value, a deadline is kept, and all of them end with
-//! the actor's life that started them.
+//! They run on a runtime separate from the arbiters. A panic becomes a value, deadlines are enforced, and all children
+//! end with the actor life that started them.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -17,20 +17,20 @@ use tracing::Instrument;
 
 use super::exit::panic_text;
 
-/// How a child task ended.
+/// The result of a child task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChildExit<T> {
-    /// With a value.
+    /// It returned a value.
     Done(T),
     /// It panicked.
     Panicked(String),
-    /// It took longer than it was given.
+    /// It exceeded its time limit.
     TimedOut,
     /// It was cut off because its actor's life ended.
     Cut,
 }
 
-/// Starts child tasks for one life of an actor.
+/// Starts child tasks within one actor life.
 #[derive(Clone)]
 pub struct Children {
     tracker: TaskTracker,
@@ -44,7 +44,7 @@ impl Children {
         Self { tracker: TaskTracker::new(), life: CancellationToken::new(), runtime, clock }
     }
 
-    /// Starts a task on threads of its own. `limit`: how long it may take, if bounded.
+    /// Starts a task on the separate runtime. `limit`: its maximum duration, if bounded.
     pub fn spawn<F>(
         &self,
         limit: Option<Duration>,
@@ -54,14 +54,14 @@ impl Children {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        // Boxed at once: what drives a turn is large, and every wrapper around it would copy it.
+        // Boxed at once: a turn's driver is large, and every wrapper around it would copy it.
         let task = self.guarded(limit, Box::pin(work)).in_current_span();
         let joined = self.tracker.spawn_on(task, &self.runtime);
         async move { joined.await.unwrap_or(ChildExit::Cut) }
     }
 
-    /// Starts a task on the actor's own thread, beside its polls: for work that only waits and gives way, such as
-    /// driving a turn. It spares two changes of thread.
+    /// Starts a task on the actor's own thread, interleaved with its polls: for work that only waits and yields, such
+    /// as driving a turn. Saves two thread switches.
     pub fn spawn_here<F>(
         &self,
         limit: Option<Duration>,
@@ -102,12 +102,12 @@ impl Children {
         }
     }
 
-    /// Cuts every child off when the guard is dropped: a guardian may be dropped itself.
+    /// Returns a guard that cuts off all children when dropped: a guardian's future may itself be dropped.
     pub(super) fn cut_on_drop(&self) -> DropGuard {
         self.life.clone().drop_guard()
     }
 
-    /// Ends every child and waits until they have.
+    /// Ends all children and waits for them.
     pub(super) async fn end(&self) {
         self.life.cancel();
         self.tracker.close();

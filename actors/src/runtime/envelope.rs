@@ -1,4 +1,4 @@
-//! A message on its way.
+//! A message in a mailbox.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Span;
 
-/// A message with the span it was sent in and its place in the mailbox, which it gives back when it is dropped.
+/// A message with its sender's span and its mailbox slot, which is released when the envelope is dropped.
 #[derive(actix::Message)]
 #[rtype(result = "()")]
 pub struct Envelope<M> {

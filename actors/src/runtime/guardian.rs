@@ -1,4 +1,4 @@
-//! One task for each actor: makes it from its blueprint, watches it, makes it anew.
+//! One task per actor: builds it from its blueprint, watches it, and restarts it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,35 +22,35 @@ use super::exit::panic_text;
 use super::policy::{ActorKind, Exhausted, RestartPolicy};
 use super::{ArbiterPool, Children, Envelope, ExitReason, Handle, Health};
 
-/// An actor that a guardian can watch over.
+/// An actor that a guardian can supervise.
 pub trait Supervised: Actor<Context = Context<Self>> + Handler<Envelope<Self::Message>> {
-    /// What it is told.
+    /// The messages it handles.
     type Message: Send + 'static;
 }
 
-/// How to make an actor, again and again.
+/// Builds an actor for each of its lives.
 #[async_trait(?Send)]
 pub trait Blueprint: Send + 'static {
     /// The actor.
     type Actor: Supervised;
 
-    /// Makes it from what the database says. `restart` is false for its first life.
+    /// Builds the actor from database state. `restart` is false in its first life.
     ///
     /// # Errors
     /// A text for the log; counts as a failed life.
     async fn build(&self, life: Life<Message<Self>>, restart: bool) -> Result<Self::Actor, String>;
 
-    /// Its restarts are used up: ends what the actor stood for and tells its clients.
+    /// Called when all restarts are used up: ends the actor's entity and notifies its clients.
     async fn give_up(&self, last: &ExitReason);
 
-    /// It has ended for good.
+    /// Called when the actor has ended for good.
     fn ended(&self, handle: &Handle<Message<Self>>, reason: &ExitReason);
 }
 
-/// What the actor of a blueprint is told.
+/// The messages that a blueprint's actor handles.
 pub(super) type Message<B> = <<B as Blueprint>::Actor as Supervised>::Message;
 
-/// What an actor holds of its guardian during one life.
+/// An actor's access to its guardian during one life.
 pub struct Life<M> {
     reason: Rc<RefCell<Option<ExitReason>>>,
     handle: Handle<M>,
@@ -59,13 +59,13 @@ pub struct Life<M> {
 }
 
 impl<M> Life<M> {
-    /// Ends this life for a reason.
+    /// Ends this life with a reason.
     pub fn end<A: Actor<Context = Context<A>>>(&self, context: &mut Context<A>, reason: ExitReason) {
         *self.reason.borrow_mut() = Some(reason);
         context.stop();
     }
 
-    /// Ends this life because there is nothing to do, unless a message is on its way.
+    /// Ends this life because it is idle, unless a message is on its way. Returns whether it ends.
     pub fn passivate<A: Actor<Context = Context<A>>>(&self, context: &mut Context<A>) -> bool {
         let idle = self.handle.retire();
         if idle {
@@ -74,13 +74,13 @@ impl<M> Life<M> {
         idle
     }
 
-    /// Where foreign code runs.
+    /// Starts child tasks, which run foreign code.
     #[must_use]
     pub fn children(&self) -> &Children {
         &self.children
     }
 
-    /// Is cancelled when the service shuts down.
+    /// Cancelled when the service shuts down.
     #[must_use]
     pub fn drain(&self) -> &CancellationToken {
         &self.drain
@@ -104,7 +104,7 @@ struct Inner {
 }
 
 impl Guardian {
-    /// A guardian over these threads; child tasks run on `children`.
+    /// Creates a guardian over these threads; child tasks run on `children`.
     #[must_use]
     pub fn new(
         arbiters: ArbiterPool,
@@ -117,12 +117,12 @@ impl Guardian {
         Self { inner: Arc::new(Inner { arbiters, children, clock, random, health, drain, actors }) }
     }
 
-    /// Starts an actor under the policy of its kind.
+    /// Starts an actor under its kind's policy.
     pub fn supervise<B: Blueprint>(&self, kind: ActorKind, blueprint: B) -> Handle<Message<B>> {
         self.supervise_with(kind, kind.policy(), blueprint)
     }
 
-    /// Starts an actor under a policy of its own.
+    /// Starts an actor under a separate policy.
     pub fn supervise_with<B: Blueprint>(
         &self,
         kind: ActorKind,
@@ -140,32 +140,32 @@ impl Guardian {
         handle
     }
 
-    /// Tells every actor to come to an end and waits until they have, at most `limit`; says whether they have.
+    /// Asks all actors to end and waits for them, at most `limit`; returns whether all have ended.
     pub async fn drain(&self, limit: Duration) -> bool {
         self.inner.drain.cancel();
         self.inner.actors.close();
         kernel::timeout(&*self.inner.clock, limit, self.inner.actors.wait()).await.is_some()
     }
 
-    /// Is cancelled when the service shuts down.
+    /// Cancelled when the service shuts down.
     #[must_use]
     pub fn draining(&self) -> &CancellationToken {
         &self.inner.drain
     }
 
-    /// How many actors are alive.
+    /// Number of live actors.
     #[must_use]
     pub fn alive(&self) -> usize {
         self.inner.actors.len()
     }
 
-    /// Stops the arbiters: whatever is left on them ends.
+    /// Stops the arbiters, which ends everything left on them.
     pub fn stop(&self) {
         self.inner.arbiters.stop();
     }
 }
 
-/// The guardian of one actor.
+/// The guardian task of one actor.
 struct Watch<B: Blueprint> {
     inner: Arc<Inner>,
     kind: ActorKind,
@@ -230,7 +230,7 @@ impl<B: Blueprint> Watch<B> {
         }
     }
 
-    /// One life, from its making to the end of its children.
+    /// Runs one life, from the build to the end of its children.
     async fn live(&self, restart: bool) -> ExitReason {
         let reason = Rc::new(RefCell::new(None));
         let children = Children::new(self.inner.children.clone(), Arc::clone(&self.inner.clock));
@@ -247,17 +247,17 @@ impl<B: Blueprint> Watch<B> {
             Ok(Err(text)) => Some(ExitReason::Failed(text)),
             Err(payload) => Some(ExitReason::Panicked(panic_text(&*payload))),
         };
-        // The next life reads the database: nothing of this one may write any more.
+        // The next life reads the database, so nothing in this one may write any more.
         children.end().await;
         let named = reason.borrow_mut().take();
         ended.or(named).unwrap_or_else(|| ExitReason::Failed("the actor stopped without a reason".to_owned()))
     }
 
-    /// Runs an actor to its end; `None` when it named its reason itself.
+    /// Runs an actor to its end; `None` when the actor set the reason itself.
     async fn run_actor(&self, actor: B::Actor) -> Option<ExitReason> {
         let mut context = Context::new();
         context.add_message_stream(Letters(Rc::clone(&self.mailbox)));
-        // Dropping what a panic left may panic again, so that is caught too.
+        // Dropping a panicked actor may panic again, so that is caught too.
         let mut running = Box::pin(context.into_future(actor));
         let ended = tokio::select! {
             ended = AssertUnwindSafe(&mut running).catch_unwind() => {
@@ -272,7 +272,7 @@ impl<B: Blueprint> Watch<B> {
         }
     }
 
-    /// Ends when messages have waited for the policy's time and none was taken.
+    /// Ends when messages have waited for the policy's time and none was handled.
     async fn stuck(&self) {
         let mut before = self.handle.progress();
         loop {
@@ -287,7 +287,7 @@ impl<B: Blueprint> Watch<B> {
     }
 }
 
-/// The mailbox as a stream; a life that ends leaves the rest to the next.
+/// The mailbox as a stream; remaining messages pass to the next life.
 struct Letters<M>(Mailbox<M>);
 
 impl<M> Stream for Letters<M> {

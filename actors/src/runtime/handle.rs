@@ -1,4 +1,4 @@
-//! The only way to an actor.
+//! Handles, the only access to an actor.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,10 +8,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc};
 
 use super::Envelope;
 
-/// The message was not taken.
+/// The message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TellError {
-    /// As many messages wait as may.
+    /// The mailbox is full.
     #[error("the actor's mailbox is full")]
     Full,
     /// The actor has ended for good.
@@ -19,10 +19,10 @@ pub enum TellError {
     Gone,
 }
 
-/// Sends messages to one actor, whichever of its lives is running.
+/// Sends messages to one actor, in whichever life it is.
 ///
-/// A message is in the mailbox once `tell` returns, whatever becomes of the sender, and the mailbox outlives a restart.
-/// Its place counts until it is handled, so the bound holds under any number of senders.
+/// A message is in the mailbox once `tell` returns, even if the sender ends, and the mailbox outlives a restart. Its
+/// slot stays occupied until it is handled, so the limit holds for any number of senders.
 pub struct Handle<M> {
     inner: Arc<Inner<M>>,
 }
@@ -36,14 +36,14 @@ struct Inner<M> {
     taken: Arc<AtomicU64>,
 }
 
-/// A place in a mailbox.
+/// A reserved mailbox slot.
 pub struct Place<M> {
     inner: Arc<Inner<M>>,
     permit: OwnedSemaphorePermit,
 }
 
 impl<M> Place<M> {
-    /// Puts a message there. An actor that has failed for good meanwhile drops it, as all that waited.
+    /// Sends a message. An actor that has meanwhile failed for good drops it, like all waiting messages.
     pub fn put(self, message: M) {
         let envelope = Envelope::new(message, self.permit, Arc::clone(&self.inner.taken));
         if self.inner.sender.send(envelope).is_ok() {
@@ -72,10 +72,10 @@ impl<M> Handle<M> {
         (Self { inner: Arc::new(inner) }, receiver)
     }
 
-    /// Puts a message into the mailbox.
+    /// Adds a message to the mailbox.
     ///
     /// # Errors
-    /// [`TellError`]; the message is dropped then.
+    /// [`TellError`]; then the message is dropped.
     pub fn tell(&self, message: M) -> Result<(), TellError> {
         self.reserve().map(|place| place.put(message))
     }
@@ -83,12 +83,12 @@ impl<M> Handle<M> {
     /// Reserves a slot in the mailbox. While a slot is reserved, the actor does not passivate.
     ///
     /// # Errors
-    /// [`TellError`] when there is none.
+    /// [`TellError`] when no slot is free.
     pub fn reserve(&self) -> Result<Place<M>, TellError> {
         let take = || Arc::clone(&self.inner.places).try_acquire_owned();
         let mut permit = take();
         if matches!(permit, Err(TryAcquireError::NoPermits)) {
-            // An actor that retires holds every place for a moment, and is not full but gone.
+            // A retiring actor briefly holds all slots; it is gone, not full.
             let _retired = self.inner.retiring.lock();
             permit = take();
         }
@@ -105,13 +105,13 @@ impl<M> Handle<M> {
         self.inner.places.is_closed()
     }
 
-    /// Whether both handles lead to the same actor.
+    /// Whether both handles belong to the same actor.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Takes no more messages, if none is waiting or being handled; says whether it was so.
+    /// Closes the mailbox if no message is waiting or being handled; returns whether it was closed.
     pub(super) fn retire(&self) -> bool {
         let all = u32::try_from(self.inner.capacity).unwrap_or(u32::MAX);
         let _retiring = self.inner.retiring.lock();
@@ -124,12 +124,12 @@ impl<M> Handle<M> {
         idle || self.is_gone()
     }
 
-    /// Takes no more messages.
+    /// Closes the mailbox.
     pub(super) fn close(&self) {
         self.inner.places.close();
     }
 
-    /// How many messages wait, and how many were ever taken.
+    /// Number of waiting messages, and of messages ever handled.
     pub(super) fn progress(&self) -> (u64, u64) {
         let taken = self.inner.taken.load(Ordering::Relaxed);
         (self.inner.told.load(Ordering::Relaxed).saturating_sub(taken), taken)

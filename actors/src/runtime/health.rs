@@ -1,10 +1,10 @@
-//! Whether the process is sound.
+//! Health of the process.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Shared by everything that can find out that the process must end.
+/// Shared by everything that can detect that the process must end.
 #[derive(Clone)]
 pub struct Health {
     fatal: Arc<watch::Sender<Option<String>>>,
@@ -17,7 +17,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Readiness goes red and the process ends. The first reason stays.
+    /// Makes the service not ready and ends the process. The first reason is kept.
     pub fn escalate(&self, reason: &str) {
         tracing::error!(reason, "the service cannot go on");
         self.fatal.send_if_modified(|fatal| {
@@ -29,7 +29,7 @@ impl Health {
         });
     }
 
-    /// The reason to end, if there is one.
+    /// The reason to end, if any.
     #[must_use]
     pub fn fatal(&self) -> Option<String> {
         self.fatal.borrow().clone()

@@ -1,5 +1,5 @@
-//! What `actix::Supervisor` does not give: restarts after a panic, from fresh state, with backoff and a limit; a bound
-//! that holds; messages that survive their sender.
+//! Features that `actix::Supervisor` lacks: restarts after a panic, from fresh state, with backoff and a limit; a
+//! strict mailbox bound; messages that survive their sender.
 
 mod arbiters;
 mod children;

@@ -1,73 +1,73 @@
-//! The table of actor kinds: how each is restarted and bounded.
+//! The table of actor kinds, with their restart policies and bounds.
 
 use std::time::Duration;
 
 use kernel::backoff;
 
-/// Every kind of actor.
+/// The actor kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ActorKind {
-    /// Orders the turns of one chat thread.
+    /// Orders a chat thread's turns.
     Thread,
-    /// Runs one workflow run.
+    /// Executes a workflow run.
     Run,
-    /// Runs one run of an app.
+    /// Executes an app run.
     AppRun,
-    /// Renews the lease and takes over from the dead.
+    /// Renews the lease and takes over dead instances' runs.
     Lease,
-    /// Makes partitions ahead, forgets what is too old.
+    /// Creates partitions ahead and deletes expired data.
     Maintenance,
-    /// Takes runs out of the queue.
+    /// Claims runs from the queue.
     Queue,
-    /// Ends questions that have expired.
+    /// Ends expired questions.
     Questions,
-    /// Continues erasures of visitors' data.
+    /// Continues visitor data erasures.
     Erasures,
-    /// Sends what waits in the mail queue.
+    /// Sends queued mails.
     Mail,
-    /// Sends what waits in the outbox.
+    /// Sends queued outbox requests.
     Outbox,
-    /// Begins the runs of cron triggers.
+    /// Starts runs of cron triggers.
     Triggers,
-    /// Measures what workspaces keep.
+    /// Measures workspace storage.
     Usage,
-    /// Compresses files of apps.
+    /// Compresses app files.
     Encodings,
-    /// Starts evaluations of gates.
+    /// Starts gate evaluations.
     Gates,
-    /// Judges canaries.
+    /// Evaluates canaries.
     Canaries,
-    /// Erases replies of models that are not kept.
+    /// Erases model replies that are not kept.
     Replies,
-    /// Polls events of streams that other instances write.
+    /// Polls events in streams that other instances write.
     Streams,
 }
 
-/// What happens when an actor has used up its restarts.
+/// The action when an actor has used up its restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exhausted {
-    /// What it stands for fails, and its clients are told.
+    /// Its entity fails, and the clients are notified.
     FailEntity,
-    /// Readiness goes red and the process ends: without this actor the service is not sound.
+    /// The service becomes not ready and the process ends: it cannot work without this actor.
     Escalate,
 }
 
-/// How a kind of actor is restarted and bounded.
+/// Restart policy and bounds of an actor kind.
 #[derive(Debug, Clone, Copy)]
 pub struct RestartPolicy {
-    /// First pause before a restart; doubles with each.
+    /// First pause before a restart; doubles with each further one.
     pub backoff: Duration,
-    /// Longest pause.
+    /// Maximum pause.
     pub backoff_max: Duration,
     /// Restarts allowed within `window`.
     pub restarts: usize,
     /// See `restarts`.
     pub window: Duration,
-    /// What comes after the last.
+    /// The action after the last restart.
     pub exhausted: Exhausted,
-    /// Messages that may be waiting; one more is refused.
+    /// Maximum waiting messages; further ones are refused.
     pub mailbox: usize,
-    /// Longest time without taking a waiting message.
+    /// Maximum time without handling a waiting message.
     pub stuck_after: Duration,
 }
 
@@ -82,7 +82,7 @@ const BASE: RestartPolicy = RestartPolicy {
 };
 
 impl ActorKind {
-    /// The row of this kind.
+    /// The row for this kind.
     #[must_use]
     pub const fn policy(self) -> RestartPolicy {
         match self {
@@ -103,7 +103,7 @@ impl ActorKind {
         }
     }
 
-    /// Its name in logs.
+    /// Name in logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

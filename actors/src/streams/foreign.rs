@@ -1,5 +1,5 @@
-//! Streams that are read here and written by another instance. One statement polls all of them; readers receive the events
-//! as if this instance had committed them.
+//! Streams that are read here and written by another instance. One statement polls all of them; readers receive the
+//! events as if this instance had committed them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use uuid::Uuid;
 
 use super::topic::{Published, Topics};
 
-/// Time from one poll to the next while there are other instances: their events arrive within 100 ms.
+/// Poll interval while other instances exist: their events arrive within 100 ms.
 const POLL_EVERY: Duration = Duration::from_millis(50);
-/// Least pause between two polls, however long they take.
+/// Minimum pause between two polls, however long they take.
 const LEAST_POLL_PAUSE: Duration = Duration::from_millis(10);
-/// The same without other instances: a stream of a parked run has no writer. Such a poll finds only the events of an instance
-/// that has just joined, and thousands of readers may wait for parked runs.
+/// Pause between two polls without other instances: a parked run's stream has no writer. Such a poll finds only events
+/// by an instance that has just joined, and thousands of readers may wait for parked runs.
 const ALONE_POLL_PAUSE: Duration = Duration::from_secs(5);
-/// How often this instance announces its readers; an announcement lasts three times as long.
+/// Interval at which this instance announces its readers; an announcement lasts three times as long.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(2);
 /// Maximum streams in one statement.
 const STREAMS_AT_ONCE: usize = 1_000;
 
-/// The source of events that other instances have committed.
+/// The source of events committed by other instances.
 #[async_trait]
 pub(crate) trait ForeignEvents: Send + Sync {
-    /// Returns new events of these streams, each after the given event.
+    /// Returns new events in these streams, each after the given event.
     async fn after(&self, seen: &[(Uuid, u64)]) -> Result<Vec<StreamNews>, StoreError>;
 }
 
@@ -41,14 +41,14 @@ impl ForeignEvents for Store {
     }
 }
 
-/// Polls events of other instances, and announces readers to them. Cheap to clone.
+/// Polls other instances' events, and announces readers to them. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ForeignStreams {
     pub(crate) topics: Topics,
     pub(crate) events: Arc<dyn ForeignEvents>,
     pub(crate) store: Store,
     pub(crate) instance: Uuid,
-    /// Whether there are other instances.
+    /// Whether other instances exist.
     pub(crate) others: Arc<AtomicBool>,
     pub(crate) clock: Arc<dyn Clock>,
     /// When each stream was last announced.
@@ -56,7 +56,7 @@ pub(crate) struct ForeignStreams {
 }
 
 impl ForeignStreams {
-    /// One poll. Waits while no foreign stream has a reader here.
+    /// Polls once and pauses. Waits while no foreign stream has a reader here.
     pub(crate) async fn poll_and_wait(&self) {
         let began = self.clock.monotonic();
         let seen = self.topics.foreign();
@@ -97,7 +97,7 @@ impl ForeignStreams {
         }
     }
 
-    /// `seen`: the last event that was known before.
+    /// Publishes new events. `seen`: the last event known before.
     fn publish(&self, news: StreamNews, seen: u64) {
         let mut last_seq = seen;
         for commit in news.commits {
@@ -118,7 +118,7 @@ impl ForeignStreams {
         }
     }
 
-    /// Announces the streams that have readers here: new ones immediately, all of them every two seconds. Withdraws those
+    /// Announces the streams with readers here: new ones immediately, all of them every two seconds. Withdraws streams
     /// without readers.
     async fn announce(&self, seen: &[(Uuid, u64)]) -> Result<(), StoreError> {
         if !self.others.load(Ordering::Relaxed) && self.announced.lock().is_empty() {

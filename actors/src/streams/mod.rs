@@ -1,4 +1,4 @@
-//! Topics: they pass committed events to the readers of a stream.
+//! Topics, which pass committed events to a stream's readers.
 
 mod foreign;
 mod reader;

@@ -1,4 +1,5 @@
-//! Reading a stream: first what is stored, then what is published, and whenever that is not kept any more, what is stored again.
+//! Reads a stream: first stored events, then published ones, and stored events again whenever published ones were
+//! evicted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,13 +14,14 @@ use wire::sse::split_after;
 use super::recent::Behind;
 use super::topic::{Topic, Topics};
 
-/// Stored commits that one look at the database reads.
+/// Maximum stored commits per query.
 const ROWS: i64 = 64;
-/// How often a reader of a foreign stream polls the database itself. [`super::foreign`] wakes it much earlier, unless the
-/// stream has been deleted. Thousands may wait for parked runs: shorter, that costs more than their pings.
+/// Interval at which a foreign stream's reader polls the database itself. [`super::foreign`] wakes it much earlier,
+/// unless the stream has been deleted. Thousands may wait for parked runs: shorter polls would cost more than their
+/// pings.
 const POLL: Duration = Duration::from_secs(60);
 
-/// A stream could not be read on.
+/// Reading a stream has failed.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct ReaderError(#[from] StoreError);
@@ -30,36 +32,36 @@ impl From<ReaderError> for StoreError {
     }
 }
 
-/// What a reader has for its client.
+/// The next part of a stream for the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readout {
-    /// More of the stream.
+    /// More events.
     Frames(Bytes),
-    /// What was stored before has been read; what follows happens now. Only if it was asked for, and once.
+    /// The stored events have been read; live events follow. Only on request, and once.
     Live,
-    /// Nothing follows.
+    /// The stream has ended.
     End,
 }
 
-/// Reads one stream, in order, each event once, from any place on.
+/// Reads one stream in order, each event once, from any position.
 pub struct Reader {
     stream: Uuid,
-    /// The last event that was read.
+    /// The last event read.
     seen: u64,
     topic: Arc<Topic>,
     topics: Topics,
     store: Store,
     clock: Arc<dyn Clock>,
-    /// Read from the database, not handed out yet.
+    /// Read from the database, not returned yet.
     stored: VecDeque<Bytes>,
     catch_up: bool,
     ended: bool,
-    /// Whether [`Readout::Live`] is still to come.
+    /// Whether [`Readout::Live`] is pending.
     marks_live: bool,
 }
 
 impl Reader {
-    /// Reads behind event `after`. A new stream has nothing stored yet, which `fresh` says.
+    /// Reads after event `after`. `fresh`: the stream is new, with nothing stored yet.
     #[must_use]
     pub fn open(
         topics: &Topics,
@@ -84,7 +86,7 @@ impl Reader {
         }
     }
 
-    /// Marks where live events begin, unless the stream has ended by then.
+    /// Marks the start of live events, unless the stream has ended before.
     #[must_use]
     pub fn marking_live(mut self) -> Self {
         self.marks_live = true;
@@ -97,7 +99,7 @@ impl Reader {
         self.stream
     }
 
-    /// What comes next. May be dropped while it waits.
+    /// Returns the next part. Cancel-safe.
     ///
     /// # Errors
     /// [`ReaderError`] when the database does not answer; the client can resume later.
@@ -110,7 +112,7 @@ impl Reader {
                 return Ok(Readout::End);
             }
             {
-                // Before the look: nothing that is published meanwhile is slept through.
+                // Created before the check, so events published meanwhile are not missed.
                 let news = self.topic.news();
                 match self.topic.behind(self.seen) {
                     Behind::Frames(..) | Behind::UpToDate if self.marks_live && !self.catch_up => {
@@ -121,7 +123,7 @@ impl Reader {
                         (self.seen, self.catch_up) = (last_seq, false);
                         return Ok(Readout::Frames(frames));
                     }
-                    // Too slow, or another process wrote it: it is in the database, whole and in order.
+                    // The reader was too slow, or another process wrote it: the database has it, whole and in order.
                     Behind::Gone => self.catch_up = true,
                     Behind::UpToDate | Behind::End if self.catch_up => {}
                     Behind::End => self.ended = true,
@@ -141,13 +143,13 @@ impl Reader {
     async fn read_stored(&mut self) -> Result<(), ReaderError> {
         let topics = self.topics.clone();
         let _turn = topics.turn_to_catch_up().await;
-        // What was published before is stored by now.
+        // Events published before are stored by now.
         let published = self.topic.last_seq();
-        // The state before the rows: a stream that had ended has all its rows by then.
+        // State before rows: if the stream has ended, all its rows are stored by then.
         let state = self.store.stream(self.stream).await?;
         let rows = self.store.frames_after(self.stream, self.seen, ROWS).await?;
         let full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= ROWS;
-        // Not the reader's own place, which is only a claim of its client.
+        // Not the reader's position, which is only a claim by its client.
         let last_stored = rows.last().map(|row| row.last_seq);
         for row in rows {
             let rest = split_after(&row.frames, row.first_seq, self.seen);
@@ -155,12 +157,13 @@ impl Reader {
             self.seen = row.last_seq;
         }
         if !full {
-            // Whatever of it is not there is not there any more.
+            // Events that are missing now have been deleted.
             self.seen = self.seen.max(published);
         }
         match last_stored {
             Some(last_stored) => self.topic.has_read(last_stored),
-            // Nothing follows this reader's place. Without what the database has, every event would be polled once more.
+            // Nothing follows the reader's position. Without the database's last number, every event would be polled
+            // once more.
             None if !self.topic.is_produced_here() && self.topic.last_seq() == 0 => {
                 self.topic.has_read(self.store.last_seq(self.stream).await?);
             }

@@ -1,4 +1,4 @@
-//! The latest commits of a stream, kept once for all of its readers.
+//! A stream's latest commits, kept once for all its readers.
 
 use std::collections::VecDeque;
 
@@ -7,27 +7,27 @@ use wire::sse::split_after;
 
 use super::topic::Published;
 
-/// Bytes of frames that are kept; the latest commit is, however long.
+/// Maximum bytes of kept frames; the latest commit is kept regardless of length.
 const KEPT_BYTES: usize = 128 * 1024;
-/// Commits that are kept.
+/// Maximum kept commits.
 const KEPT_COMMITS: usize = 1_024;
-/// Bytes of several commits that a reader gets as one.
+/// Maximum bytes of several commits joined for a reader.
 const JOINED_BYTES: usize = 16 * 1024;
 
-/// What follows a place, the number of the last event that a reader has seen.
+/// The events after a position, which is the number of the last event that a reader has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Behind {
-    /// These events, and the place behind them.
+    /// These events, and the position after them.
     Frames(Bytes, u64),
-    /// Nothing yet.
+    /// No events yet.
     UpToDate,
-    /// Nothing, ever.
+    /// The stream has ended.
     End,
-    /// Something that is not kept here, or not any more; it is stored.
+    /// Events that are not kept here, or were evicted; they are stored.
     Gone,
 }
 
-/// Commits without a gap, up to the last that there was.
+/// Consecutive commits, up to the latest one.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     kept: VecDeque<Published>,
@@ -37,18 +37,18 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Keeps a commit, and forgets the oldest when it gets too much.
+    /// Adds a commit, and evicts the oldest ones above the limits.
     pub(super) fn push(&mut self, published: Published) {
         self.ended |= published.end;
         if published.last_seq <= self.last_seq {
             return;
         }
         if published.first_seq != self.last_seq.saturating_add(1) {
-            // A gap can only be events of another process; they are stored.
+            // A gap means events by another process; they are stored.
             self.forget();
         }
         self.last_seq = published.last_seq;
-        // The end may come without events, and behind some of another process.
+        // The end may come without events, and after events by another process.
         if published.first_seq <= published.last_seq {
             self.bytes += published.frames.len();
             self.kept.push_back(published);
@@ -58,14 +58,14 @@ impl Recent {
         }
     }
 
-    /// Number of the last event that there was.
+    /// Number of the latest event.
     pub(super) fn last_seq(&self) -> u64 {
         self.last_seq
     }
 
-    /// What follows `place`: one commit as it was sent, or several short ones joined.
+    /// The events after `place`: one commit as sent, or several short ones joined.
     pub(super) fn behind(&self, place: u64) -> Behind {
-        // A client may claim to have seen anything.
+        // A client may claim any position.
         if place >= self.last_seq {
             return if self.ended { Behind::End } else { Behind::UpToDate };
         }
@@ -88,13 +88,13 @@ impl Recent {
         Behind::Frames(frames, last_seq)
     }
 
-    /// Keeps nothing of what there was.
+    /// Evicts all commits.
     pub(super) fn forget(&mut self) {
         (self.kept, self.bytes) = (VecDeque::new(), 0);
     }
 }
 
-/// The events of a commit behind `place`; the same bytes, not copied.
+/// A commit's events after `place`, as a slice without a copy.
 fn rest(published: &Published, place: u64) -> Option<Bytes> {
     if published.first_seq > place {
         return Some(published.frames.clone());
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// Events `first..=last`, each with this many bytes more than it needs.
+    /// Events `first..=last`, each padded by this many bytes.
     fn commit(first: u64, last: u64, padding: usize) -> Published {
         let mut frames = String::new();
         let text = "x".repeat(padding);
@@ -129,7 +129,7 @@ mod tests {
         std::str::from_utf8(frames).unwrap().lines().filter_map(number).collect()
     }
 
-    /// The numbers of what follows.
+    /// The numbers of the following events.
     fn read(recent: &Recent, place: u64) -> Vec<u64> {
         let Behind::Frames(frames, last_seq) = recent.behind(place) else {
             panic!("{:?}", recent.behind(place))
@@ -198,14 +198,14 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Step {
-        /// So many commits of so many events with so much padding, behind as many events of another process.
+        /// Adds commits with this many padded events, after a gap of `elsewhere` events by another process.
         Push {
             commits: u64,
             events: u64,
             padding: usize,
             elsewhere: u64,
         },
-        /// What was there already comes again, with one event more.
+        /// Repeats known events, with one more.
         Again {
             events: u64,
         },
@@ -214,7 +214,7 @@ mod tests {
         Read {
             reader: usize,
         },
-        /// It goes, and comes back with a place of its own.
+        /// A reader disconnects, and reconnects at an arbitrary position.
         Jump {
             reader: usize,
             back: u64,
@@ -236,7 +236,7 @@ mod tests {
         prop::collection::vec(step, 0..60)
     }
 
-    /// What must be kept, said in another way: first and last number and length of each commit.
+    /// A second formulation of the commits to keep: first number, last number and length of each.
     #[derive(Default)]
     struct Model {
         recent: Recent,
@@ -257,7 +257,7 @@ mod tests {
             self.recent.push(commit);
         }
 
-        /// The first event that is kept.
+        /// The first kept event.
         fn front(&self) -> u64 {
             let (mut bytes, mut front) = (0, self.last + 1);
             for (number, (first, _, length)) in self.commits.iter().rev().enumerate() {
@@ -270,7 +270,7 @@ mod tests {
             front
         }
 
-        /// Reads once; what is gone is in the database, and the reader has it from there.
+        /// Reads once; evicted events come from the database.
         fn read(&self, place: u64) -> Result<u64, TestCaseError> {
             match self.recent.behind(place) {
                 Behind::Frames(frames, last) => {

@@ -1,4 +1,4 @@
-//! One topic for each stream that is being written or read here.
+//! A topic for each stream that is written or read here.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use uuid::Uuid;
 
 use super::recent::{Behind, Recent};
 
-/// Readers that read the database at the same time. When a busy machine lets thousands fall behind at once, each would
-/// want a connection and few would get one in time.
+/// Maximum readers that read the database at once. If thousands of readers lag on a busy machine, each would want a
+/// connection, and few would get one in time.
 const CATCHING_UP: usize = 4;
 
-/// Events that were committed together, as the bytes that are sent. Cheap to clone.
+/// Events committed together, in wire format. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Published {
     /// Sequence number of the first event.
     pub first_seq: u64,
-    /// Sequence number of the last event; one less than `first_seq` when there are none.
+    /// Sequence number of the last event; one less than `first_seq` if empty.
     pub last_seq: u64,
-    /// The events as server-sent events.
+    /// The events in SSE format.
     pub frames: Bytes,
-    /// Whether nothing follows.
+    /// Whether the stream ends here.
     pub end: bool,
 }
 
@@ -50,8 +50,8 @@ impl Topic {
         }
     }
 
-    /// A reader has read the database up to this event, which is stored there. Of a foreign stream nothing comes to the other
-    /// readers by itself, so they are sent to the database too.
+    /// Notes that a reader has read the database up to this event. A foreign stream's other readers receive nothing by
+    /// themselves, so they read the database too.
     pub(super) fn has_read(&self, seq: u64) {
         if !self.is_produced_here() && self.last_seq() < seq {
             let first_seq = seq.saturating_add(1);
@@ -63,29 +63,29 @@ impl Topic {
         *self.readers.borrow() > 0
     }
 
-    /// Whether a turn of this process writes the stream.
+    /// Whether a run in this process writes the stream.
     #[must_use]
     pub fn is_produced_here(&self) -> bool {
         self.produced_here.load(Ordering::Acquire)
     }
 
-    /// How many readers there are, and whenever that changes.
+    /// The number of readers, as a watch channel.
     #[must_use]
     pub fn readers(&self) -> watch::Receiver<usize> {
         self.readers.subscribe()
     }
 
-    /// What follows a reader's place.
+    /// The events after a reader's position.
     pub(super) fn behind(&self, place: u64) -> Behind {
         self.recent.lock().behind(place)
     }
 
-    /// Number of the last event that was published here, or that a reader of a foreign stream has read from the database.
+    /// Number of the last event published here, or read from the database by a foreign stream's reader.
     pub(super) fn last_seq(&self) -> u64 {
         self.recent.lock().last_seq()
     }
 
-    /// Waits for what is published after this call, whenever it is polled first.
+    /// Waits for events published after this call, whenever the future is first polled.
     pub(super) fn news(&self) -> Notified<'_> {
         self.news.notified()
     }
@@ -104,7 +104,7 @@ impl Topic {
         self.change(|_| {});
     }
 
-    /// The readers are counted under the lock: a reader that is counted later finds nothing and reads the database.
+    /// Counts readers under the lock: a reader that is counted later finds nothing and reads the database.
     fn change(&self, change: impl FnOnce(&mut Recent)) {
         let mut recent = self.recent.lock();
         change(&mut recent);
@@ -114,7 +114,7 @@ impl Topic {
     }
 }
 
-/// Every topic of this process.
+/// All topics in this process.
 #[derive(Clone)]
 pub struct Topics {
     map: Arc<DashMap<Uuid, Arc<Topic>>>,
@@ -136,13 +136,13 @@ impl Default for Topics {
 }
 
 impl Topics {
-    /// The topic of a stream that a turn of this process is about to write.
+    /// The topic of a stream that this process is about to write.
     #[must_use]
     pub fn produce(&self, stream: Uuid) -> Arc<Topic> {
         self.with(stream, |topic| topic.produced_here.store(true, Ordering::Release))
     }
 
-    /// The topic of a stream for one reader more.
+    /// The topic of a stream, with one more reader.
     pub(super) fn subscribe(&self, stream: Uuid) -> Arc<Topic> {
         let topic = self.with(stream, Topic::subscribe);
         self.note_foreign(stream, &topic);
@@ -155,7 +155,7 @@ impl Topics {
         }
     }
 
-    /// The streams that are read here and written by another instance, each with the last event that is known here.
+    /// The streams read here and written by another instance, each with the last event known here.
     pub(super) fn foreign(&self) -> Vec<(Uuid, u64)> {
         let mut found = Vec::new();
         self.foreign.lock().retain(|stream| {
@@ -169,14 +169,14 @@ impl Topics {
         found
     }
 
-    /// Waits until another stream is added to them.
+    /// Waits until another foreign stream is added.
     pub(super) async fn foreign_added(&self) {
         self.foreign_added.notified().await;
     }
 
-    /// The writer of the stream here writes no more of it: readers poll the database.
+    /// Notes that the local writer has stopped: readers poll the database.
     pub(crate) fn abandon(&self, stream: Uuid) {
-        // Not under the map's lock, which `foreign` takes after its own.
+        // Not under the map's lock, which `foreign` takes after its own lock.
         let topic = self.map.get(&stream).map(|topic| Arc::clone(&topic));
         if let Some(topic) = topic {
             topic.produced_here.store(false, Ordering::Release);
@@ -186,34 +186,34 @@ impl Topics {
         self.forget_unused(stream);
     }
 
-    /// A turn at reading the database; those who wait get theirs in the order in which they came.
+    /// Waits for a permit to read the database, in arrival order.
     pub(super) async fn turn_to_catch_up(&self) -> Option<SemaphorePermit<'_>> {
-        // It is never closed.
+        // Unreachable: it is never closed.
         self.catching_up.acquire().await.ok()
     }
 
-    /// Uses a topic while it cannot be forgotten.
+    /// Uses a topic while it cannot be removed.
     fn with(&self, stream: Uuid, used: impl FnOnce(&Topic)) -> Arc<Topic> {
         let topic = self.map.entry(stream).or_insert_with(|| Arc::new(Topic::new()));
         used(&topic);
         Arc::clone(&topic)
     }
 
-    /// Hands committed events to the stream's readers.
+    /// Publishes committed events to the stream's readers.
     pub fn publish(&self, stream: Uuid, published: Published) {
-        // A reader that receives the end finds no topic after it; a new reader reads the rows, which are committed.
+        // No topic remains after the end; a new reader reads the rows, which are committed.
         let topic = if published.end {
             self.map.remove(&stream).map(|(_, topic)| topic)
         } else {
             self.map.get(&stream).map(|topic| Arc::clone(&topic))
         };
-        // No listener is no error.
+        // Having no listener is fine.
         if let Some(topic) = topic {
             topic.publish(published);
         }
     }
 
-    /// Removes a topic without a writer and without readers here.
+    /// Removes a topic without a local writer or readers.
     pub(super) fn forget_unused(&self, stream: Uuid) {
         if let Entry::Occupied(entry) = self.map.entry(stream) {
             let unused = !entry.get().is_produced_here() && *entry.get().readers.borrow() == 0;
@@ -223,13 +223,13 @@ impl Topics {
         }
     }
 
-    /// How many topics there are.
+    /// Number of topics.
     #[must_use]
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Whether there is none.
+    /// Whether no topic exists.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()

@@ -1,4 +1,4 @@
-//! What begins runs of workflows by itself.
+//! Cron triggers.
 
 mod round;
 mod schedule;

@@ -1,4 +1,4 @@
-//! Looks which cron triggers are due, begins their runs, and says when each is due next.
+//! Polls for due cron triggers, starts their runs, and computes their next due times.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,18 +18,18 @@ use crate::lanes::WriteError;
 use crate::plans::PlanError;
 use crate::run::start::{IdempotencyKey, RunStartError};
 
-/// How long a claim of a fire lasts.
+/// Duration of a claim on a fire.
 const BUSY: TimeDelta = TimeDelta::seconds(30);
-/// When a fire is tried again that could not be judged.
+/// Delay before a failed fire is retried.
 const RETRY_DELAY: TimeDelta = TimeDelta::seconds(2);
-/// A fire that is claimed later than this has been missed.
+/// Delay after which a claimed fire counts as missed.
 const MISSED_AFTER: TimeDelta = TimeDelta::seconds(60);
-/// How long a claim says when its fire was begun: the run's key is remembered a little longer.
+/// Maximum age of a claim; the run's idempotency key is kept a little longer.
 const TOLD: TimeDelta = TimeDelta::hours(20);
-/// Fires of one claim.
+/// Maximum fires per claim.
 const MOST: i64 = 32;
 
-/// What becomes of due triggers. Cheap to clone.
+/// Fires due cron triggers. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct CronRounds {
     pub(crate) store: Store,
@@ -38,14 +38,14 @@ pub(crate) struct CronRounds {
     pub(crate) draining: CancellationToken,
 }
 
-/// A fire's end and the next one.
+/// A fire's result and the next due time.
 struct Judged {
     fired: FiredCron,
     next: Option<DateTime<Utc>>,
 }
 
 impl CronRounds {
-    /// Fires every due trigger. A fire that fails is retried later.
+    /// Fires all due triggers. Failed fires are retried later.
     pub(crate) async fn fire_due(&self) {
         while !self.draining.is_cancelled() {
             let claimed = match self.store.claim_cron_fires(BUSY, MOST).await {
@@ -65,7 +65,7 @@ impl CronRounds {
         }
     }
 
-    /// Recomputes planned fires after the clock was set back: they come earlier.
+    /// Recomputes planned fires after the clock was set back, because they now come earlier.
     pub(crate) async fn plan_again(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         for fire in self.store.cron_fires_after(now).await? {
@@ -80,10 +80,10 @@ impl CronRounds {
 
     async fn fire(&self, fire: &StoredCron) -> Result<(), RunStartError> {
         let (Some(due), Some(claimed)) = (fire.next_fire_at, fire.claimed_at) else { return Ok(()) };
-        // Whether it was started back then is unknown by now: it counts as missed, not as due once more.
+        // It is unknown whether the run was started back then: the fire counts as missed, not as due again.
         let now = self.clock.now();
         let claimed = if now - claimed > TOLD { now } else { claimed };
-        // It was judged when it was configured; another version's zones may know it no more.
+        // The schedule was valid when configured; another version may no longer know its zone.
         let judged = match Schedule::parse(&fire.settings.expression, &fire.settings.timezone) {
             Ok(schedule) => self.judge(fire, &schedule, due, claimed).await?,
             Err(_) => {
@@ -105,14 +105,14 @@ impl CronRounds {
         due: DateTime<Utc>,
         claimed: DateTime<Utc>,
     ) -> Result<Judged, RunStartError> {
-        // Of times that were missed only the last one counts; others come one by one, however late the round.
+        // Only the last missed time counts; other times fire one by one, however late the round.
         let (scheduled_for, from) = match claimed - due > MISSED_AFTER {
             true => (schedule.last_of(due, claimed), self.clock.now().max(claimed)),
             false => (due, due),
         };
         let next = schedule.next_after(from);
         let key = key(fire.workflow_id, scheduled_for);
-        // An earlier claim may have started it.
+        // An earlier claim may have started the run.
         if let Some(begun) = self.runs.started(&key).await? {
             return Ok(Judged { fired: FiredCron::Started(begun.run, scheduled_for), next });
         }
@@ -151,7 +151,7 @@ impl CronRounds {
                 return Ok(failed(scheduled_for, code, code.message()));
             }
             Err(PlanError::Store(error)) => return Err(error.into()),
-            // A newer instance may execute it; if none has for a while, none does.
+            // A newer instance may be able to execute it; if none does for a while, none can.
             Err(error @ PlanError::Graph(..))
                 if self.runs.ports.others.load(Ordering::Relaxed)
                     && self.clock.now() - scheduled_for <= MISSED_AFTER =>
@@ -198,7 +198,7 @@ impl CronRounds {
     }
 }
 
-/// The same for a fire, whichever instance starts its run.
+/// The key of a fire, the same on all instances.
 fn key(workflow: Uuid, scheduled_for: DateTime<Utc>) -> IdempotencyKey {
     let (scope, key) = (format!("trigger:cron:{workflow}"), time(scheduled_for));
     let digest = digest(&SHA256, format!("{scope} {key}").as_bytes()).as_ref().to_vec();

@@ -1,7 +1,7 @@
-//! When a cron expression fires. Pure.
+//! Cron schedules. Pure.
 //!
-//! A clock that leaps forward: a fixed time that is not there comes at the first instant that is. One that goes back: a
-//! fixed time fires once, a repeated one (`*`, a step) in both halves.
+//! When the clock leaps forward, a fixed time that is skipped fires at the first instant after the gap. When it goes
+//! back, a fixed time fires once, a repeated one (`*`, a step) in both halves.
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
@@ -9,32 +9,32 @@ use croner::Cron;
 use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
 
-/// In the order of an expression of six.
+/// In the order of a six-field expression.
 const FIELDS: [&str; 6] = ["second", "minute", "hour", "day of the month", "month", "day of the week"];
 
-/// Characters of the longest expression.
+/// Maximum characters of an expression.
 pub const LONGEST_EXPRESSION: usize = 200;
 
-/// A schedule in its zone.
+/// A schedule in its time zone.
 pub struct Schedule {
     cron: Cron,
     zone: Tz,
 }
 
-/// What is wrong with an expression or its zone.
+/// A problem with an expression or its time zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScheduleError {
-    /// The expression, and what would be right.
+    /// Invalid expression, with a correction.
     Expression(String),
-    /// Zone not found; the one that may be meant.
+    /// Unknown zone, with the zone that may be meant.
     Zone(Option<&'static str>),
 }
 
 impl Schedule {
-    /// Reads an expression of five fields, or six with seconds first, for an IANA zone.
+    /// Parses an expression with five fields, or six with seconds first, in an IANA zone.
     ///
     /// # Errors
-    /// Every [`ScheduleError`] there is of the two.
+    /// All errors in the expression and the zone.
     pub fn parse(expression: &str, zone: &str) -> Result<Self, Vec<ScheduleError>> {
         let mut wrong = Vec::new();
         let cron = cron(expression).map_err(|error| wrong.push(ScheduleError::Expression(error))).ok();
@@ -45,15 +45,15 @@ impl Schedule {
         }
     }
 
-    /// The first time behind `after`; `None`: there is none.
+    /// The first time after `after`, if any.
     #[must_use]
     pub fn next_after(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let next = self.cron.find_next_occurrence(&after.with_timezone(&self.zone), false).ok()?;
-        // Time advances even if a zone's offset leaps.
+        // Time must advance even if a zone's offset leaps.
         Some(next.with_timezone(&Utc)).filter(|next| *next > after)
     }
 
-    /// The last time from `due`, which is one, to `now`.
+    /// The last fire time from `due`, which is one, to `now`.
     #[must_use]
     pub fn last_of(&self, due: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
         let last = self.cron.find_previous_occurrence(&now.with_timezone(&self.zone), true).ok();
@@ -73,7 +73,7 @@ fn cron(expression: &str) -> Result<Cron, String> {
     parser.parse(expression).map_err(|error| misread(&parser, expression, &error))
 }
 
-/// What is wrong, and in which field: the one that is wrong among stars, too.
+/// Describes the problem and its field, even for a wrong field among stars.
 fn misread(parser: &CronParser, expression: &str, error: &CronError) -> String {
     let fields: Vec<&str> = expression.split_whitespace().collect();
     let names = FIELDS.iter().skip(FIELDS.len().saturating_sub(fields.len()));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_time_that_the_clock_leaps_over_comes_behind_the_gap() {
-        // Berlin, 29 March 2026: 02:00 is 03:00.
+        // Berlin, 29 March 2026: 02:00 becomes 03:00.
         assert_eq!(
             times("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 2),
             ["29T01:00:00", "30T00:30:00"]
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_time_that_comes_twice_fires_once_unless_it_repeats_anyway() {
-        // Berlin, 25 October 2026: 03:00 is 02:00 again.
+        // Berlin, 25 October 2026: 03:00 becomes 02:00.
         assert_eq!(
             times("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2),
             ["25T00:30:00", "26T01:30:00"]
@@ -208,7 +208,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Times only go forward, none is left out, and the last of a span is one of those in it.
+        /// Times only increase, none is left out, and the last one of a span belongs to it.
         #[test]
         fn times_go_forward(start in 1_700_000_000_i64..1_900_000_000, step in 1_u32..60, hour in 0_u32..24,
                             zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/New_York",

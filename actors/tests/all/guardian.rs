@@ -14,13 +14,13 @@ use crate::support::{millis, pause, system, until};
 
 const THREAD: ActorKind = ActorKind::Thread;
 
-/// A manual clock, also as the guardian wants it.
+/// A manual clock, in two forms: for the test, and for the guardian.
 fn manual() -> (ManualClock, Arc<dyn Clock>) {
     let clock = ManualClock::new(SystemClock::new().now());
     (clock.clone(), Arc::new(clock))
 }
 
-/// Time for whatever would go wrong to do so.
+/// Leaves time for a failure to show.
 async fn a_moment() {
     pause(millis(30)).await;
 }
@@ -133,7 +133,7 @@ impl Drop for SlowDrop {
     }
 }
 
-/// Says that it was dropped.
+/// Records that it was dropped.
 struct OnDrop(Arc<std::sync::atomic::AtomicBool>);
 
 impl Drop for OnDrop {
@@ -147,7 +147,7 @@ fn a_panic_in_stopped_neither_aborts_the_process_nor_ends_the_actor() {
     system(async {
         let record = Arc::new(Record::default());
         let handle = plain_guardian().supervise_with(THREAD, quick(), Probe::sound(&record));
-        // While a panic unwinds, and at an orderly end.
+        // During a panic's unwinding, and at an orderly end.
         for (lives, end) in [(2, Say::Panic), (3, Say::Fail)] {
             record.panics_when_stopped.store(true, Ordering::SeqCst);
             handle.tell(end).unwrap();
@@ -190,7 +190,7 @@ fn an_actor_that_dies_at_once_comes_back_with_growing_pauses_and_is_then_given_u
         let policy = THREAD.policy();
         for restart in 0..policy.restarts {
             until("the pause", || record.lives() == restart + 1 && clock.sleepers() == 1).await;
-            // Jitter takes away half of it at most.
+            // Jitter shortens it by half at most.
             let longest = policy.pause(restart);
             clock.advance(longest / 2 - millis(1));
             a_moment().await;
@@ -219,7 +219,7 @@ fn pauses_reach_their_longest_and_no_life_comes_earlier() {
             clock.advance(Duration::from_secs(1));
         }
         a_moment().await;
-        // Seven pauses shorter than the first ten seconds, then one each 15 to 30 s.
+        // Seven shorter pauses first, then one every 15 to 30 s.
         let lives = record.lives();
         assert!((25..=50).contains(&lives), "{lives} lives in ten minutes");
     });
@@ -231,11 +231,11 @@ fn deaths_that_are_far_apart_are_not_counted_together() {
         let (clock, shared) = manual();
         let record = Arc::new(Record::default());
         let handle = guardian(&shared, &Health::default()).supervise(THREAD, Probe::sound(&record));
-        // Four within each window of a minute: never more than five.
+        // Four per window of a minute: never more than five.
         for life in 1..=20 {
             until("it is there", || record.lives() == life && clock.sleepers() == 1).await;
             handle.tell(Say::Fail).unwrap();
-            // As often as it takes: what waits at first may still be what looked after the life that has ended.
+            // Repeated, because the first sleeper may still be the watchdog of the ended life.
             until("the next life", || {
                 if record.deaths() == life && clock.sleepers() == 1 {
                     clock.advance(Duration::from_secs(15));
@@ -277,7 +277,7 @@ fn an_actor_that_takes_no_message_is_replaced_and_its_messages_are_handled() {
         handle.tell(Say::Note(1)).unwrap();
         handle.tell(Say::Stall).unwrap();
         until("the stall", || record.notes() == [1] && clock.sleepers() == 1).await;
-        // Nothing waits: there is nothing to be stuck with.
+        // Without waiting messages, the actor is not stuck.
         for _ in 0..5 {
             clock.advance(THREAD.policy().stuck_after);
             until("the next look", || clock.sleepers() == 1).await;
@@ -316,7 +316,7 @@ fn a_drain_ends_every_actor_and_says_so() {
         let guardian = plain_guardian();
         let records: Vec<_> = (0..20).map(|_| Arc::new(Record::default())).collect();
         for record in &records {
-            // One of them is in the pause before a restart.
+            // Each actor dies in its first life, and is in the pause before a restart.
             let births = |life| if life == 1 { Birth::DiesAtOnce } else { Birth::Sound };
             let _handle = guardian.supervise(THREAD, Probe::born(record, births));
         }

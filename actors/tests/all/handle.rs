@@ -1,4 +1,4 @@
-//! The bound of a mailbox, and what becomes of a message.
+//! The mailbox bound, and the delivery of messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -39,7 +39,7 @@ fn a_place_is_free_again_once_its_message_is_handled() {
         let (record, gate) = (Arc::new(Record::default()), Arc::new(Notify::new()));
         let handle = plain_guardian().supervise(THREAD, Probe::gated(&record, &gate));
         let places = THREAD.policy().mailbox;
-        // Every tenth is handled by panicking, and a new life goes on.
+        // The message at index 10 panics its handler; a new life continues.
         for note in 0..places {
             handle.tell(if note == 10 { Say::Panic } else { Say::Note(note) }).unwrap();
         }
@@ -76,7 +76,7 @@ fn what_a_sender_that_is_gone_has_told_is_handled() {
     });
 }
 
-/// A mailbox that is never full.
+/// A policy with a mailbox that is never full.
 fn roomy() -> RestartPolicy {
     RestartPolicy { mailbox: SENDERS * EACH, ..quick() }
 }
@@ -84,7 +84,7 @@ fn roomy() -> RestartPolicy {
 const SENDERS: usize = 4;
 const EACH: usize = 2_500;
 
-/// What a registry does: makes the actor anew when it has passivated.
+/// Acts as a registry: creates the actor again after it has passivated.
 struct Registry {
     guardian: Guardian,
     record: Arc<Record>,
@@ -113,7 +113,7 @@ impl Registry {
                     self.made.fetch_add(1, Ordering::SeqCst);
                     say = Some(next);
                 }
-                // There is room for all of them.
+                // There is room for all messages.
                 Err(TellError::Full) => self.full.store(true, Ordering::SeqCst),
             }
         }
@@ -140,7 +140,7 @@ fn nothing_told_to_an_actor_that_passivates_behind_every_message_is_lost() {
             tokio::task::spawn_blocking(move || {
                 for n in 0..EACH {
                     registry.tell(Say::Note(sender * EACH + n));
-                    // Just when the actor has nothing left to do, the next one comes.
+                    // The next message comes just when the actor becomes idle.
                     while n % 2 == 0 && registry.record.heard.lock().len() < registry.told() {
                         std::thread::yield_now();
                     }

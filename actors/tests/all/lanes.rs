@@ -74,7 +74,7 @@ async fn a_stream_is_never_in_two_commits_at_once_and_its_writes_keep_their_orde
         }
     }
     lanes.db.close().await;
-    // Of each stream: the next row's transaction saw the one before it as finished, and no number is missing.
+    // For each stream: the next row's transaction saw the previous one as finished, and no number is missing.
     let sql = "SELECT count(*) FROM (
                    SELECT snap, lag(xid) OVER w AS before, t.first_seq, lag(e.last_seq) OVER w AS last
                    FROM trace t JOIN stream_events e USING (stream_id, first_seq)
@@ -118,7 +118,7 @@ async fn a_write_that_cannot_be_made_fails_alone_among_256() {
         }
     }
     assert_eq!(lanes.database.scalar("SELECT count(*) FROM stream_events").await, "256");
-    // Nothing of this key is taken until it is forgiven; others are.
+    // The key's writes are refused until it is forgiven; other keys' writes are accepted.
     assert!(matches!(lanes.write(bad, 2..=2).await, Err(WriteError::Poisoned(_))));
     lanes.write(lanes.id(), 1..=1).await.unwrap();
     lanes.db.forgive(bad);
@@ -164,7 +164,7 @@ async fn a_slow_owner_whose_lease_went_elsewhere_writes_nothing() {
     lanes.db.close().await;
 }
 
-/// Ends the lanes' sessions, and whatever they were doing.
+/// Terminates the lanes' sessions, including active statements.
 async fn cut_lanes(lanes: &Lanes) {
     let sql = format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {LANE}");
     lanes.database.scalar(&sql).await;
@@ -241,7 +241,7 @@ async fn closing_commits_everything_and_takes_nothing_more() {
 async fn a_workspace_never_holds_every_lane() {
     let lanes = Lanes::start(3).await;
     let hold = lanes.hold().await;
-    // More than a commit each, so that a lane that may takes some of it.
+    // More than one commit holds, so that every free lane takes some of it.
     for _ in 0..1_500 {
         lanes.hand_over(lanes.id(), 1..=1).unwrap();
     }
@@ -309,7 +309,7 @@ async fn nothing_new_is_begun_while_too_much_waits() {
         hand_over_much(&lanes.db, lanes.id(), 1);
     }
     assert!(!lanes.db.takes_new_work());
-    // What has begun goes on.
+    // Work in progress continues.
     lanes.hand_over(lanes.id(), 1..=1).unwrap();
     hold.release().await;
     until("it is written", || lanes.db.takes_new_work()).await;
@@ -364,7 +364,7 @@ async fn idle_is_when_the_readers_have_what_was_committed_too() {
     let mut reader = lanes.reader(stream, 0, true);
     let (told, hears) = tokio::sync::oneshot::channel();
     let (goes_on, held) = std::sync::mpsc::channel();
-    // Between the word that it is committed and the readers.
+    // Between the acknowledgement and the publication to readers.
     let then = Box::new(move |outcome| {
         let _ = told.send(outcome);
         let _ = held.recv();

@@ -1,4 +1,4 @@
-//! The mail server that the operator named.
+//! The operator's mail server.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use kernel::{Clock, ManualClock, Secret, SystemClock};
 
 use crate::support::until;
 
-/// As where a port for TLS is spoken to without.
+/// Simulates plain text to a TLS port.
 #[tokio::test]
 async fn a_server_that_says_nothing_is_not_waited_for_for_ever() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

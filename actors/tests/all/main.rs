@@ -1,5 +1,5 @@
-//! The package against a real PostgreSQL: each test has a database of its own. Every test shows one failure that
-//! section 3 of the architecture promises away.
+//! Tests the package against a real PostgreSQL, with a separate database per test. Every test covers one failure that
+//! section 3 of the architecture rules out.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::indexing_slicing, clippy::as_conversions, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Nothing is told before it is stored, and whoever is slow is slow alone.
+//! Events are published only after they are stored, and a slow reader delays no other.
 
 use actors::streams::{Reader, Readout};
 use futures_util::FutureExt;
@@ -62,7 +62,7 @@ async fn many_readers_hundreds_of_commits_behind_read_on_without_the_database() 
     let stream = lanes.make_stream().await;
     let _produced = lanes.topics.produce(stream);
     let (mut slow, mut quick) = (lanes.reader(stream, 0, true), lanes.reader(stream, 0, true));
-    // Each commit is acknowledged though the slow one reads nothing; the quick one has each event at once.
+    // Each commit is acknowledged although the slow reader reads nothing; the quick one receives each event at once.
     for seq in 1..=LAST {
         lanes.write(stream, seq..=seq).await.unwrap();
         assert_eq!(read_to(&mut quick, seq).await, [seq]);
@@ -70,7 +70,7 @@ async fn many_readers_hundreds_of_commits_behind_read_on_without_the_database() 
     hide(&lanes).await;
     let all: Vec<u64> = (1..=LAST).collect();
     assert_eq!(read_to(&mut slow, LAST).await, all);
-    // Also those that come now, at whatever place.
+    // New readers too, at any position.
     for after in (0..LAST).step_by(3) {
         let mut reader = lanes.reader(stream, after, false);
         let Readout::Frames(frames) = reader.next().await.unwrap() else { panic!("it ended") };
@@ -113,10 +113,10 @@ async fn nothing_is_kept_while_nobody_reads() {
     hide(&lanes).await;
     assert_eq!(read_to(&mut lanes.reader(stream, 1, false), 3).await, [2, 3]);
     drop(first);
-    // Not even one that was told that nothing is stored is left without what was published before it came.
+    // Even a reader opened as fresh does not miss events published before it.
     assert!(lanes.reader(stream, 0, true).next().await.is_err());
     show(&lanes).await;
-    // Whoever is told of the second knows that the first is published.
+    // A reader of the second commit knows that the first one is published.
     lanes.write(stream, 4..=5).await.unwrap();
     lanes.write(stream, 6..=6).await.unwrap();
     hide(&lanes).await;
@@ -139,12 +139,12 @@ async fn a_read_that_is_dropped_while_it_waits_loses_nothing() {
                 let mut reader = lanes.reader(stream, 0, false);
                 let (mut seen, mut dropped) = (Vec::new(), 0_u64);
                 while seen.last() != Some(&LAST) {
-                    // First while it waits for its turn or the database, then while it waits for the next commit.
+                    // First while it waits for its permit or the database, then while it waits for the next commit.
                     let limit = match dropped {
                         3.. if seen.is_empty() => millis(5_000),
                         _ => std::time::Duration::from_micros((dropped + number) % 40 * 150),
                     };
-                    // A timer is never faster than a millisecond, which is long enough for a read.
+                    // A timer takes at least a millisecond, which is long enough for a read.
                     let next = match dropped {
                         0 => reader.next().now_or_never(),
                         _ => kernel::timeout(&SystemClock::new(), limit, reader.next()).await,
@@ -202,7 +202,7 @@ async fn readers_that_lag_and_come_and_go_while_it_is_written_see_every_event_on
             tokio::spawn(async move {
                 let mut seen: Vec<u64> = Vec::new();
                 while seen.last() != Some(&LAST) {
-                    // Each goes away after a while and comes back with the last number that it saw.
+                    // Each reader disconnects after a while, and reconnects with the last number that it saw.
                     let mut reader = lanes.reader(stream, seen.last().copied().unwrap_or(0), false);
                     let until = (seen.len() as u64 + 10 + 15 * number).min(LAST);
                     while seen.last().copied().unwrap_or(0) < until {
@@ -294,7 +294,8 @@ async fn many_that_catch_up_at_once_take_turns_and_none_is_broken_off() {
     lanes.write(stream, 1..=3).await.unwrap();
     let other = crate::support::session(lanes.database.dsn()).await;
     other.batch_execute("BEGIN; LOCK TABLE streams IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    // Ten for each connection of the pool: nobody gets one before the lock is gone, longer than anybody waits for one.
+    // Ten readers per pool connection: none can read until the lock is released, which takes longer than the pool's
+    // wait timeout.
     let mut readers: Vec<_> = (0..40).map(|_| lanes.reader(stream, 0, false)).collect();
     let read = async |reader: &mut Reader| match reader.next().await.unwrap() {
         Readout::Frames(frames) => numbers(std::str::from_utf8(&frames).unwrap()),
@@ -309,7 +310,7 @@ async fn many_that_catch_up_at_once_take_turns_and_none_is_broken_off() {
     assert!(seen.iter().all(|seen| *seen == [1, 2, 3]), "{seen:?}");
 }
 
-/// Whoever asks the database for a stream fails.
+/// Makes all stream queries fail.
 async fn hide(lanes: &Lanes) {
     lanes.database.execute("ALTER TABLE streams RENAME TO hidden").await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! What becomes of turns whose process is gone: killed, slow, or shut down.
+//! Turns whose process is killed, slow or shut down.
 
 use kernel::{Clock, ManualClock, SystemClock};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::support::{LONGEST, millis, pause, session, until, until_sql};
 
 const TEXT: usize = 40;
 
-/// Lets an instance's turn say this many of its words, hardly more, and waits until they are stored.
+/// Lets an instance's turn write about this many words, and waits until they are stored.
 async fn let_say(house: &House, clock: &ManualClock, stream: Uuid, count: usize) {
     let has = format!(
         "SELECT coalesce(string_agg(frames, ''), '') LIKE '%word{count} %' FROM stream_events
@@ -24,7 +24,7 @@ async fn let_say(house: &House, clock: &ManualClock, stream: Uuid, count: usize)
     }
 }
 
-/// The turn ended once, with this text, whoever asks.
+/// Asserts that the turn ended once, with this text, for its reader and in its thread.
 async fn assert_ended_once(house: &House, instance: &Instance, stream: Uuid, text: &str) {
     instance.read(stream).await.assert_answer(text);
     let thread = instance.thread_of(stream).await;
@@ -61,7 +61,7 @@ async fn a_killed_process_goes_on_with_its_turn_when_it_is_started_again() {
 async fn a_process_that_is_killed_again_tells_each_event_once() {
     let house = House::echo(100).await;
     let mut stream = None;
-    // With a third end the turn would fail: it stores no row of its journal before its text is whole.
+    // A third crash would fail the turn: it stores no journal row before its text is complete.
     for life in 0..2_usize {
         let (clock, shared) = standing();
         let mut instance = house.instance_at(1, shared).await;
@@ -87,13 +87,13 @@ async fn turns_that_waited_when_the_process_was_killed_run_in_their_order() {
     for turn in 0..5 {
         streams.push(killed.say(thread, &format!("turn {turn}")).await.stream());
     }
-    // Others that wait to be taken up, so that taking up takes a while.
+    // More turns to recover, so that the recovery takes a while.
     for _ in 0..100 {
         killed.begin("another thread").await;
     }
     killed.kill();
     let again = house.instance(1).await;
-    // What comes after the start waits behind what came before the kill.
+    // A message after the restart waits for those from before the kill.
     streams.push(again.say(thread, "afterwards").await.stream());
     for stream in &streams {
         assert!(again.read(*stream).await.is_whole());
@@ -119,7 +119,7 @@ async fn a_stop_that_was_asked_for_before_the_kill_is_kept() {
     let again = house.instance(1).await;
     let told = again.read(stream).await;
     assert!(told.is_whole());
-    // What its readers had been told is kept.
+    // Text that readers have received is kept.
     assert_eq!(told.answers(), [told.pieces()]);
     assert!(told.pieces().starts_with(&words(3)));
     assert_eq!(house.database.scalar("SELECT string_agg(status, ' ') FROM runs").await, "cancelled");
@@ -136,7 +136,7 @@ async fn a_turn_of_a_dead_instance_is_taken_over_and_the_late_writes_of_a_slow_o
     pause(millis(300)).await;
     assert_eq!(house.unfinished().await, "1", "taken from an owner whose lease is good");
     expire(&house, 1).await;
-    // A reader at the taker's, from the middle on, and one at the slow instance, which hears nothing.
+    // One reader at the taker, from the start, and one at the slow instance, which receives nothing.
     let mut late = taker.chat.open(stream, 0);
     Told::to_the_end(&mut late).await.assert_answer(&words(TEXT));
     let before = house.database.scalar("SELECT count(*) FROM stream_events").await;
@@ -182,7 +182,7 @@ async fn a_run_that_could_not_be_taken_up_at_first_is_found_by_the_sweeper() {
     let stream = dead.begin(&words(5)).await.stream();
     dead.kill();
     let taker = house.instance(2).await;
-    // Its stream cannot be read when it is taken over.
+    // Its stream cannot be read during the takeover.
     house.database.execute("ALTER TABLE streams RENAME TO hidden").await.unwrap();
     expire(&house, 1).await;
     let taken = format!("SELECT writer_id = '{}' FROM runs", Uuid::from_u128(2));
@@ -352,7 +352,7 @@ async fn a_takeover_that_takes_long_does_not_cost_the_taker_its_own_lease() {
     let turns = (0..140).map(|_| dead.begin("hello there"));
     drop(futures_util::future::join_all(turns).await);
     dead.kill();
-    // Each look at a stream takes its time.
+    // Slows down each query on a stream.
     house
         .database
         .execute(

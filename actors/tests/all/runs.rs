@@ -1,4 +1,4 @@
-//! Runs of workflows as actors: taken over, ended when they cannot be read, cut at a shutdown, stopped.
+//! Workflow runs as actors: taken over, ended when unreadable, cut off at shutdown, stopped.
 
 use actors::kinds::workflow::{NewRun, RunOptions};
 use serde_json::json;
@@ -29,7 +29,7 @@ async fn ended(instance: &Instance, run: Uuid) -> (RunState, Option<String>) {
     (run.status, run.output.or(run.error))
 }
 
-/// Everything that was told of a run, as JSON.
+/// All events in a run's stream, as JSON.
 async fn told(house: &House, run: Uuid) -> Vec<serde_json::Value> {
     let sql = format!(
         "SELECT coalesce(string_agg(frames, '' ORDER BY first_seq), '') FROM stream_events WHERE stream_id = '{run}'"
@@ -80,7 +80,7 @@ async fn a_run_that_this_version_cannot_read_ends_with_an_error() {
     assert_eq!(told(&house, run).await.last().unwrap()["type"], "run_failed");
 }
 
-/// As an older build sees a run of a newer one: it neither ends the run nor forgets it.
+/// Simulates an older build that meets a newer build's run: it neither ends the run nor forgets it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_this_build_cannot_execute_is_left_to_a_newer_one() {
     let house = House::echo(100).await;

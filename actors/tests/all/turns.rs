@@ -1,4 +1,4 @@
-//! Turns of a thread: one at a time, in order, each with one end.
+//! Turns in a thread: one at a time, in order, each with one end.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ async fn threads_do_not_wait_for_each_other() {
         Told::to_the_end(&mut reader).await.assert_answer(&words(6));
     });
     futures_util::future::join_all(turns).await;
-    // One after the other they would take 24 s, and more where the machine is slow.
+    // Sequentially they would take 24 s, and more on a slow machine.
     assert!(begun.monotonic() < millis(20_000), "one after the other");
 }
 
@@ -78,7 +78,7 @@ async fn a_thread_takes_as_many_waiting_turns_as_may_wait_and_no_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_comes_just_when_its_thread_passivates_is_not_lost() {
     let house = House::echo(0).await;
-    // The sweeper, which finds what is lost, looks with time, and that stands still.
+    // The sweeper finds lost turns by time, so a stopped clock disables it.
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(SystemClock::new().now()));
     let instance = house.instance_at(1, clock).await;
     let thread = instance.thread_of(instance.begin("first").await.stream()).await;
@@ -94,7 +94,7 @@ async fn a_turn_runs_though_its_caller_is_gone_before_it_was_stored() {
     let house = House::echo(0).await;
     let instance = house.instance(1).await;
     for _ in 0..20 {
-        // Polled once: the start is handed over, and nobody waits for it any more.
+        // Polled once: the start is handed over, and its caller no longer waits.
         let turn = instance.turn(new_thread(), "hello");
         assert!(Box::pin(instance.chat.start(turn)).now_or_never().is_none());
     }
@@ -127,7 +127,7 @@ async fn a_stop_ends_the_running_and_the_waiting_turn_once_and_keeps_what_was_to
     until_idle(&instance).await;
 }
 
-/// Takes from the service what it reads a thread's history with.
+/// Revokes the service's access to thread histories.
 async fn hide_items(house: &House) {
     house.database.execute("REVOKE SELECT ON thread_items FROM callboard_app").await.unwrap();
 }
@@ -136,11 +136,11 @@ async fn hide_items(house: &House) {
 async fn the_first_turn_of_a_thread_is_one_commit_if_it_never_waits() {
     let house = House::echo(0).await;
     let instance = house.instance(1).await;
-    // A busy machine may commit the start of some turns alone, before their first writes.
+    // A busy machine may commit some turns' starts alone, before their first writes.
     for _ in 0..10 {
         instance.read(instance.begin("one two").await.stream()).await.assert_answer("one two");
     }
-    // Rows of one transaction have the same `xmin`.
+    // Rows in one transaction have the same `xmin`.
     let commits = "SELECT min(commits) FROM (SELECT thread, count(DISTINCT row::text) AS commits FROM (
                    SELECT id AS thread, xmin AS row FROM threads
                    UNION ALL SELECT thread_id, xmin FROM runs
@@ -194,7 +194,7 @@ async fn a_thread_that_fails_too_often_fails_its_turns_and_tells_their_readers()
         "SELECT count(*) FROM runs WHERE status = 'failed' AND error::json->>'code' = 'run.actor_failed'";
     assert_eq!(house.database.scalar(failed).await, "2");
     until_idle(&instance).await;
-    // The thread itself is sound again once the cause is gone.
+    // The thread works again after the cause is removed.
     house.database.execute("GRANT SELECT ON thread_items TO callboard_app").await.unwrap();
     let told = Told::to_the_end(&mut instance.say(thread, "c").await).await;
     assert_eq!(told.answers(), ["5"]);
@@ -217,7 +217,7 @@ async fn a_turn_whose_rows_cannot_be_written_ends_with_an_error_at_once() {
         assert!(begun.monotonic() < millis(15_000), "it was tried again and again");
         assert!(told.is_whole());
         assert_eq!(told.errors(), ["service.internal"]);
-        // What could be written of it is kept.
+        // The text written before is kept.
         let kept = told.answers().concat();
         assert!(text.starts_with(&kept) && !kept.contains("poison"), "{kept:?}");
         assert_eq!(house.database.scalar("SELECT string_agg(status, ' ') FROM runs").await, "failed");

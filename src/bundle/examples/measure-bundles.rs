@@ -1,4 +1,4 @@
-//! Measures checks of the largest bundles: their times, and how much the resident memory grows. `cargo xtask bench bundles`.
+//! Measures checks of the largest bundles: duration and resident memory growth. `cargo xtask bench bundles`.
 #![allow(
     clippy::panic,
     clippy::print_stdout,
@@ -19,12 +19,12 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 const MIB: usize = 1024 * 1024;
-/// The archive's size: the limit of a service that sets none, without the directory.
+/// Archive size without the directory: the default limit of a service.
 const ARCHIVE: usize = 49 * MIB;
 const AIM: Duration = Duration::from_secs(3);
 const AIM_MIB: usize = 128;
 
-/// Numbers without an order, always the same.
+/// A deterministic pseudorandom generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -41,7 +41,7 @@ impl Numbers {
         bytes
     }
 
-    /// Words of a small vocabulary: about a quarter of it when it is compressed.
+    /// Words from a small vocabulary; compresses to about a quarter.
     fn text(&mut self, count: usize) -> String {
         let mut text = String::new();
         while text.len() < count {
@@ -62,7 +62,7 @@ impl Numbers {
     }
 }
 
-/// What a bundle consists of.
+/// The kind of files in a bundle.
 #[derive(Clone, Copy)]
 enum Content {
     Pictures,
@@ -73,7 +73,7 @@ enum Content {
 const CONTENTS: [(&str, Content); 3] =
     [("pictures", Content::Pictures), ("scripts", Content::Scripts), ("pages", Content::Pages)];
 
-/// Writes an archive of about [`ARCHIVE`] bytes, or with as many files or bytes as are allowed.
+/// Writes an archive of about [`ARCHIVE`] bytes, or with as many files or bytes as allowed.
 fn write(path: &Path, content: Content) {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mut writer = ZipWriter::new(File::create(path).unwrap());
@@ -98,14 +98,14 @@ fn write(path: &Path, content: Content) {
     writer.finish().unwrap();
 }
 
-/// The most memory that this process has had.
+/// This process's peak memory.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// Checks an archive again and again, in a process that has done nothing else.
+/// Checks an archive repeatedly, in a process that has done nothing else.
 fn measure(name: &str, path: &Path, checks: usize) {
     let clock = SystemClock::new();
     let before = peak();

@@ -1,4 +1,4 @@
-//! An accepted bundle: its files, and how to read them.
+//! An accepted bundle, its files and their content.
 
 use std::io::{self, Read, Seek};
 
@@ -10,17 +10,17 @@ use crate::manifest::Manifest;
 /// A file of an accepted bundle.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// The path from the root, in the form NFC.
+    /// The path from the root, in NFC form.
     pub path: String,
-    /// Bytes of the content.
+    /// Content bytes.
     pub size: u64,
-    /// SHA-256 of the content.
+    /// The content's SHA-256.
     pub digest: [u8; 32],
-    /// The content type to serve it with.
+    /// The content type for serving it.
     pub media_type: &'static str,
-    /// SHA-256 of each inline script of an HTML document, in base64, sorted.
+    /// Sorted base64 SHA-256 hashes for an HTML document's inline scripts.
     pub script_hashes: Vec<String>,
-    /// The policy of an HTML document; other files have [`FILE_POLICY`](crate::FILE_POLICY).
+    /// The policy for an HTML document; other files have [`FILE_POLICY`](crate::FILE_POLICY).
     pub policy: Option<String>,
     pub(crate) entry: Entry,
 }
@@ -28,24 +28,24 @@ pub struct File {
 /// A bundle without findings.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The files by path, without the manifest and those that are dropped.
+    /// The files by path, without the manifest and dropped files.
     pub files: Vec<File>,
-    /// Files of desktop systems that are not served, escaped.
+    /// Escaped paths of files that desktop systems add; they are not served.
     pub dropped: Vec<String>,
     /// The manifest, if the bundle has one.
     pub manifest: Option<Manifest>,
     /// Remarks for the publisher.
     pub notes: Vec<Note>,
-    /// Bytes of the archive.
+    /// Archive bytes.
     pub size: u64,
-    /// Bytes of all entries when they are inflated, with the manifest and the dropped files.
+    /// Inflated bytes of all entries, including the manifest and dropped files.
     pub expanded_size: u64,
-    /// Whether a file is WebAssembly.
+    /// Whether any file is WebAssembly.
     pub wasm: bool,
 }
 
 impl File {
-    /// Reads the content from the archive that was checked, piece by piece.
+    /// Reads the content from the checked archive, in pieces.
     ///
     /// # Errors
     /// If the archive cannot be read.
@@ -54,7 +54,7 @@ impl File {
     }
 }
 
-/// The content of a file. Returns an error at the end if the archive has changed since the check.
+/// A file's content. Returns an error at the end if the archive has changed since the check.
 pub struct FileReader<'r, R>(Content<'r, R>);
 
 impl<R: Read + Seek> Read for FileReader<'_, R> {

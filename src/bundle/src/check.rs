@@ -1,4 +1,4 @@
-//! The stages of a check. A stage runs only if the one before it has no findings.
+//! The check's stages. A stage runs only if the previous stage has no findings.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::markup::Notes;
 use crate::names::{MANIFEST, Names};
 use crate::policy::{Document, MAX_ALL_BYTES, MAX_BYTES, policy, sent_bytes};
 
-/// How long a check may take by default.
+/// The default time limit.
 pub const TIME: Duration = Duration::from_secs(10);
 
 /// The result of a check.
@@ -27,13 +27,13 @@ pub const TIME: Duration = Duration::from_secs(10);
 pub enum Verdict {
     /// The bundle can be served.
     Accepted(Box<Accepted>),
-    /// The bundle is refused for 1 to [`MAX_FINDINGS`](crate::MAX_FINDINGS) reasons, the first by precedence first.
+    /// The bundle is refused for 1 to [`MAX_FINDINGS`](crate::MAX_FINDINGS) reasons, ordered by precedence.
     Refused(Vec<Finding>),
 }
 
-/// Checks a bundle. A file is inflated in pieces, except for documents (at most 5 MiB each, one at a time) and the manifest.
-/// Memory grows with the number of entries, the lengths of their names and the complexity of a document, and not with the
-/// size of other files.
+/// Checks a bundle. Files are inflated in pieces, except for documents (at most 5 MiB each, one at a time) and the
+/// manifest. Memory grows with the entry count, the name lengths and a document's complexity, but not with other files'
+/// sizes.
 ///
 /// # Errors
 /// [`CheckError::Io`] if the archive cannot be read, [`CheckError::Overdue`] after `time`.
@@ -121,7 +121,7 @@ impl<R: Read + Seek> Stages<'_, R> {
             file.policy = Some(policy);
             file.script_hashes = hashes;
         }
-        // One reason for all documents.
+        // One finding for all documents.
         if longest > MAX_BYTES && findings.is_empty() {
             let detail = format!(
                 "`/csp/frame_ancestors` brings a policy to {longest} bytes; at most {MAX_BYTES} are allowed."

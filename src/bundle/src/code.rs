@@ -1,31 +1,31 @@
-//! The codes of refused bundles: one table, in the order of precedence.
+//! The refusal codes: one table, in order of precedence.
 
 /// Declares the table; each row is `Variant, "code", "message", "what to change";`.
 macro_rules! codes {
     ($($variant:ident, $code:literal, $message:literal, $help:literal;)*) => {
-        /// Why a bundle is refused. An earlier code precedes a later one.
+        /// The reason that a bundle is refused. Earlier codes take precedence.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
             $(#[doc = $message] $variant,)*
         }
 
         impl Code {
-            /// Every code, in the order of precedence.
+            /// Every code, in order of precedence.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The stable code that programs compare.
+            /// The stable code for programs.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $code,)* }
             }
 
-            /// What is wrong, in a sentence.
+            /// The problem in one sentence.
             #[must_use]
             pub const fn message(self) -> &'static str {
                 match self { $(Self::$variant => $message,)* }
             }
 
-            /// What the publisher can change.
+            /// Advice for the publisher.
             #[must_use]
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$variant => $help,)* }
@@ -146,7 +146,7 @@ codes! {
 }
 
 impl Code {
-    /// The code with this text.
+    /// Finds a code by its text.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.as_str() == code)

@@ -1,4 +1,4 @@
-//! The one pass over all contents: sizes and checksums, limits, digests, and what the files are.
+//! The single pass over all contents: sizes, checksums, limits, digests and file kinds.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Seek};
@@ -18,9 +18,9 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// The result of the pass.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    /// SHA-256 by number of the entry.
+    /// SHA-256 by entry number.
     pub(crate) digests: Vec<[u8; 32]>,
-    /// Bytes of all entries when they are inflated.
+    /// Inflated bytes of all entries.
     pub(crate) expanded: u64,
     pub(crate) structure: Findings,
     pub(crate) limits: Findings,
@@ -28,15 +28,15 @@ pub(crate) struct Contents {
 }
 
 enum Outcome {
-    /// The digest, and why the file is refused for what it is.
+    /// The digest, and the reason if the file's kind is refused.
     Complete([u8; 32], Option<(Code, String)>),
     Skipped,
-    /// All contents together are too large.
+    /// The contents together are too large.
     Full,
 }
 
 impl Contents {
-    /// Reads all entries in the order of the archive. Only these `files` are refused as archives or programs.
+    /// Reads all entries in archive order. Only these `files` are refused as archives or programs.
     pub(crate) fn read(
         reader: &mut (impl Read + Seek),
         entries: &[Entry],
@@ -79,7 +79,7 @@ impl Contents {
                 Piece::Bytes(count) => count,
                 Piece::End => break,
                 Piece::Fault(fault) => {
-                    // A limit that was reached before decides.
+                    // A limit that was exceeded earlier takes precedence.
                     if self.limits.is_empty() {
                         let (code, detail) = fault.finding();
                         self.structure.file(code, &entry.name, detail);

@@ -1,4 +1,4 @@
-//! How long a check may take.
+//! Time limits.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ pub(crate) struct Deadline<'c> {
     part: Option<Part>,
 }
 
-/// The limit of a part of the check. A part that waits for a busy machine does not use its time up.
+/// The time limit for one part. Waiting for a busy machine does not count.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     at: Duration,
-    /// The same in processor time of this thread.
+    /// The same limit in this thread's processor time.
     processor_at: Option<Duration>,
 }
 
@@ -27,7 +27,7 @@ impl<'c> Deadline<'c> {
         Self { clock, at: clock.monotonic().saturating_add(limit), part: None }
     }
 
-    /// This deadline, and before it the end of a part of the check that this thread does in at most `limit`.
+    /// Adds an earlier limit for a part of the check that this thread does in at most `limit`.
     pub(crate) fn part(&self, limit: Duration) -> Self {
         let part = Part {
             at: self.clock.monotonic().saturating_add(limit),
@@ -48,12 +48,12 @@ impl<'c> Deadline<'c> {
 
 impl Part {
     fn has_passed(self, now: Duration) -> bool {
-        // No thread uses more processor time than passes.
+        // A thread never uses more processor time than real time.
         now > self.at && self.processor_at.is_none_or(|at| processor_time().is_none_or(|time| time > at))
     }
 }
 
-/// Processor time of this thread; `None` if the system does not say.
+/// This thread's processor time; `None` if the system does not report it.
 fn processor_time() -> Option<Duration> {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(times.split_ascii_whitespace().next()?.parse().ok()?))
@@ -71,13 +71,13 @@ mod tests {
         let part = whole.part(limit);
         let start = processor_time().unwrap();
         clock.advance(Duration::from_secs(30));
-        // The machine was busy with something else.
+        // The machine was busy with other work.
         assert!(!part.has_passed() || processor_time().unwrap() - start > limit / 2);
         while processor_time().unwrap() - start <= limit * 2 {
             std::hint::spin_loop();
         }
         assert!(part.has_passed() && !whole.has_passed());
-        // Without time of the clock it does not pass, whatever the machine does.
+        // While the clock does not advance, the part does not expire, whatever the machine does.
         let part = whole.part(Duration::ZERO);
         assert!(!part.has_passed());
         clock.advance(Duration::from_secs(31));

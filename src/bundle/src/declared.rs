@@ -1,4 +1,4 @@
-//! Bindings and collections outside of a manifest, by the rules of a manifest.
+//! Bindings and collections declared outside a manifest, under the same rules.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use crate::error::CheckError;
 use crate::finding::{Finding, Findings};
 use crate::manifest;
 
-/// What was read, or 1 to [`MAX_FINDINGS`](crate::MAX_FINDINGS) findings.
+/// The declared value, or 1 to [`MAX_FINDINGS`](crate::MAX_FINDINGS) findings.
 pub type Declared<T> = Result<T, Vec<Finding>>;
 
 /// Reads a binding with this name.
 ///
 /// # Errors
-/// [`CheckError::Overdue`] if that takes longer than [`TIME`].
+/// [`CheckError::Overdue`] if it takes longer than [`TIME`].
 pub fn binding(name: &str, text: &[u8], clock: &dyn Clock) -> Result<Declared<AppBinding>, CheckError> {
     declared(text, clock, |deadline, findings| manifest::read_binding((name, text), deadline, findings))
 }
 
-/// Reads a collection; its member `name` is its name.
+/// Reads a collection; its member `name` contains its name.
 ///
 /// # Errors
-/// [`CheckError::Overdue`] if that takes longer than [`TIME`].
+/// [`CheckError::Overdue`] if it takes longer than [`TIME`].
 pub fn collection(text: &[u8], clock: &dyn Clock) -> Result<Declared<(String, AppCollection)>, CheckError> {
     declared(text, clock, |deadline, findings| manifest::read_collection(text, deadline, findings))
 }
 
-/// What is wrong with bindings and collections together, by the limits of a whole manifest.
+/// Checks bindings and collections together against the limits of a whole manifest.
 #[must_use]
 pub fn together(
     bindings: &BTreeMap<String, AppBinding>,

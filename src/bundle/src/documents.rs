@@ -1,4 +1,4 @@
-//! The stages that read files as documents: HTML, SVG and XML, and then the manifest.
+//! The document stages: HTML, SVG and XML, then the manifest.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Seek};
@@ -11,7 +11,7 @@ use crate::manifest::{self, Manifest};
 use crate::markup::{self, Kind, Notes};
 use crate::names::MANIFEST;
 
-/// Reads all documents; returns the hashes of each page's scripts by its path.
+/// Reads all documents; returns each page's script hashes by path.
 pub(crate) fn read(
     archive: &mut (impl std::io::Read + Seek),
     files: &[File],

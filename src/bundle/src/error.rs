@@ -1,8 +1,8 @@
-//! Why a check has no result.
+//! Check errors.
 
 use std::io;
 
-/// The check has no result. A bundle that is refused is not an error.
+/// The check failed. A refused bundle is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// The archive cannot be read.
@@ -14,7 +14,7 @@ pub enum CheckError {
 }
 
 impl CheckError {
-    /// The archive is shorter than a moment ago.
+    /// The archive became shorter during the check.
     pub(crate) fn changed() -> Self {
         Self::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "the archive changed while it was read"))
     }

@@ -1,16 +1,16 @@
-//! What is wrong with a bundle: findings in a fixed order, bounded, with paths that are safe to print.
+//! Findings: a bundle's problems in a fixed order, limited in number, with paths that are safe to print.
 
 use std::collections::BTreeSet;
 
 use crate::code::Code;
 use crate::unicode;
 
-/// Most findings of a refusal.
+/// Maximum findings per refusal.
 pub const MAX_FINDINGS: usize = 50;
-/// Most characters of a path in a finding.
+/// Maximum path characters in a finding.
 const PATH_CHARS: usize = 256;
 
-/// One reason why a bundle is refused. Findings are ordered by precedence, then by path.
+/// A reason for refusing a bundle. Findings are ordered by precedence, then by path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// The stable code.
@@ -19,19 +19,19 @@ pub struct Finding {
     pub path: Option<String>,
     /// The line in the file, from 1.
     pub line: Option<u32>,
-    /// What exactly is wrong.
+    /// The specific problem.
     pub detail: String,
 }
 
 impl Finding {
-    /// A finding about one file, whose name is escaped and shortened.
+    /// A finding about one file; its name is escaped and shortened.
     #[must_use]
     pub fn of_file(code: Code, name: &[u8], detail: impl Into<String>) -> Self {
         Self { code, path: Some(printable(name)), line: None, detail: detail.into() }
     }
 }
 
-/// A remark that does not refuse the bundle.
+/// A remark that does not lead to refusal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
     /// `external_url`, `large_html` or `wasm`.
@@ -40,11 +40,11 @@ pub struct Note {
     pub path: String,
     /// The line in the file, from 1.
     pub line: Option<u32>,
-    /// What to expect.
+    /// The expected consequence.
     pub detail: String,
 }
 
-/// The first findings by precedence. Which findings are kept does not depend on the order in which they are found.
+/// The first findings by precedence, independent of the order of discovery.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(BTreeSet<Finding>);
 
@@ -56,17 +56,17 @@ impl Findings {
         }
     }
 
-    /// A finding about the whole archive.
+    /// Adds a finding about the whole archive.
     pub(crate) fn archive(&mut self, code: Code, detail: impl Into<String>) {
         self.add(Finding { code, path: None, line: None, detail: detail.into() });
     }
 
-    /// A finding about one file.
+    /// Adds a finding about one file.
     pub(crate) fn file(&mut self, code: Code, name: &[u8], detail: impl Into<String>) {
         self.add(Finding::of_file(code, name, detail));
     }
 
-    /// A finding about one line of a file.
+    /// Adds a finding about one line of a file.
     pub(crate) fn line(&mut self, code: Code, path: &str, line: Option<u32>, detail: impl Into<String>) {
         self.add(Finding { code, path: Some(printable(path.as_bytes())), line, detail: detail.into() });
     }
@@ -80,7 +80,7 @@ impl Findings {
     }
 }
 
-/// A name from an archive as a text without characters that hide or move others, shortened.
+/// Escapes and shortens a name from an archive: no characters that hide or move others.
 pub(crate) fn printable(name: &[u8]) -> String {
     let mut text = String::new();
     let mut count = 0_usize;

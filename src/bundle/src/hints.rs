@@ -1,9 +1,9 @@
-//! What to change in a build tool so that it does not write what a bundle cannot contain.
+//! Build tool settings that avoid refused output.
 
-/// Where build tools take files from without a change.
+/// The folder that build tools copy unchanged.
 const STATIC_FILES: &str = "the folder of static files (`public`, or `static` in SvelteKit)";
 
-/// What to do about a hidden file or folder with this name.
+/// Advice about a hidden file or folder with this name.
 pub(crate) fn hidden(name: &str) -> String {
     let what = "Names that begin with a dot are hidden files of tools.";
     match name {
@@ -16,12 +16,12 @@ pub(crate) fn hidden(name: &str) -> String {
     }
 }
 
-/// What to do about a file that configures another host.
+/// Advice about another host's configuration file.
 pub(crate) fn other_host() -> String {
     format!("remove it from {STATIC_FILES}")
 }
 
-/// What to do about a file that a build tool has compressed.
+/// Advice about a file that a build tool has compressed.
 pub(crate) fn compressed(extension: &str) -> Option<&'static str> {
     (extension == "gz").then_some(
         "The service compresses files itself. SvelteKit: set `precompress: false` in `adapter-static`; other tools: \
@@ -29,14 +29,14 @@ pub(crate) fn compressed(extension: &str) -> Option<&'static str> {
     )
 }
 
-/// What to do about an event handler.
+/// Advice about an event handler.
 pub(crate) fn handler(element: &str, attribute: &str) -> Option<&'static str> {
     (element == "link" && attribute == "onload").then_some(
         "Angular: set `optimization.styles.inlineCritical` to `false`, or update to a version that writes none.",
     )
 }
 
-/// What to do about an address that runs a script.
+/// Advice about an address that runs a script.
 pub(crate) fn script_address(address: &str) -> Option<&'static str> {
     const NOTHING: [&str; 5] = ["", "void(0)", "void0", "undefined", "false"];
     let plain: String = address.chars().filter(|char| *char > ' ' && *char != ';').collect();
@@ -46,7 +46,7 @@ pub(crate) fn script_address(address: &str) -> Option<&'static str> {
     )
 }
 
-/// What to do about a directive of `<meta http-equiv>`.
+/// Advice about a `<meta http-equiv>` directive.
 pub(crate) fn directive(name: &str) -> Option<&'static str> {
     match name {
         "cache-control" | "pragma" | "expires" => {
@@ -62,7 +62,7 @@ pub(crate) fn directive(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What to do about an unknown type of a script.
+/// Advice about an unknown script type.
 pub(crate) fn script_type(kind: &str) -> Option<&'static str> {
     match kind {
         "speculationrules" => Some("The policy blocks fetching pages ahead: remove the script."),
@@ -71,7 +71,7 @@ pub(crate) fn script_type(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// What to do about an index in a folder.
+/// Advice about an index in a folder.
 pub(crate) fn inner_index(folder: &str) -> String {
     let angular = if folder.rsplit('/').next() == Some("browser") {
         " Angular writes the app to `dist/NAME/browser`."

@@ -1,7 +1,7 @@
-//! Bundles of hosted apps: whether a ZIP archive can be served, and with which policies.
+//! Hosted app bundles: decides whether a ZIP archive can be served, and with which policies.
 //!
-//! [`check`] reads an archive in stages: structure, limits, names, what the files are, documents, and the manifest. It never
-//! extracts to a path, inflates files in pieces except for documents and the manifest, and returns the same findings for the
+//! [`check`] reads an archive in stages: structure, limits, names, file kinds, documents, manifest. It never extracts
+//! to a path, inflates files in pieces except for documents and the manifest, and returns the same findings for the
 //! same bytes.
 
 mod accepted;

@@ -1,35 +1,35 @@
-//! How large a bundle and its parts may be.
+//! Bundle size limits.
 
 const MIB: u64 = 1024 * 1024;
 
-/// Most bytes of the archive's central directory.
+/// Maximum central directory bytes.
 pub(crate) const DIRECTORY_BYTES: u64 = 8 * MIB;
-/// Most bytes of a path.
+/// Maximum path bytes.
 pub(crate) const PATH_BYTES: usize = 1024;
-/// Most bytes of a name between two slashes.
+/// Maximum path segment bytes.
 pub(crate) const SEGMENT_BYTES: usize = 255;
 
-/// Limits that an operator can set. Reaching a limit is allowed, exceeding it is not.
+/// Configurable limits. A limit may be reached but not exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the archive.
+    /// Maximum archive bytes.
     pub compressed: u64,
-    /// Bytes of all files together.
+    /// Maximum file bytes in total.
     pub expanded: u64,
-    /// Number of files.
+    /// Maximum files.
     pub files: usize,
-    /// Bytes of one file.
+    /// Maximum bytes per file.
     pub file: u64,
-    /// Names in a path.
+    /// Maximum path segments.
     pub depth: usize,
 }
 
 impl Limits {
-    /// The limits of a service that sets none.
+    /// The default limits.
     pub const DEFAULT: Self =
         Self { compressed: 50 * MIB, expanded: 200 * MIB, files: 5_000, file: 25 * MIB, depth: 32 };
 
-    /// The highest limits that an operator can set; the package `config` has the same numbers.
+    /// The highest configurable limits; the package `config` has the same numbers.
     pub const HIGHEST: Self =
         Self { compressed: 100 * MIB, expanded: 1024 * MIB, files: 20_000, file: 25 * MIB, depth: 32 };
 }

@@ -1,36 +1,36 @@
-//! The content security policy of a document.
+//! A document's content security policy.
 
 use std::fmt::Write as _;
 
-/// The policy of everything that is not HTML.
+/// The policy for files other than HTML.
 pub const FILE_POLICY: &str = "default-src 'none'; sandbox; worker-src 'none'; frame-ancestors 'none'";
 
-/// What is appended to the policy of an HTML document over HTTPS.
+/// Appended to an HTML document's policy over HTTPS.
 pub const OVER_HTTPS: &str = "; upgrade-insecure-requests";
 
-/// Most bytes of a policy with what belongs to it over HTTPS: proxies refuse longer headers.
+/// Maximum bytes of a policy including [`OVER_HTTPS`]: proxies refuse longer headers.
 pub(crate) const MAX_BYTES: usize = 8 * 1024;
 
-/// Most bytes of the policies of all documents of a bundle: instances keep them in memory.
+/// Maximum bytes of all policies in a bundle: instances keep them in memory.
 pub(crate) const MAX_ALL_BYTES: usize = 16 << 20;
 
-/// The bytes of a policy with what belongs to it over HTTPS.
+/// The bytes of a policy including [`OVER_HTTPS`].
 pub(crate) fn sent_bytes(policy: &str) -> usize {
     policy.len() + OVER_HTTPS.len()
 }
 
-/// What the policy of an HTML document depends on.
+/// The facts that determine an HTML document's policy.
 #[derive(Debug, Clone, Copy)]
 pub struct Document<'a> {
-    /// SHA-256 of each inline script, in base64, sorted.
+    /// Sorted base64 SHA-256 hashes of the inline scripts.
     pub hashes: &'a [String],
-    /// Origins that may show the app in a frame.
+    /// Origins that may embed the app in a frame.
     pub frame_ancestors: &'a [String],
     /// Whether the app may compile WebAssembly.
     pub wasm: bool,
 }
 
-/// The policy of an HTML document, without [`OVER_HTTPS`].
+/// The policy for an HTML document, without [`OVER_HTTPS`].
 #[must_use]
 pub fn policy(document: &Document<'_>) -> String {
     let mut policy = "default-src 'none'; script-src 'self'".to_owned();

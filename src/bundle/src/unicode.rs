@@ -2,7 +2,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The general category Cf of Unicode: characters that format others and are not seen.
+/// Unicode's general category Cf: invisible format characters.
 const FORMAT: &[(u32, u32)] = &[
     (0x00AD, 0x00AD),
     (0x0600, 0x0605),
@@ -13,7 +13,7 @@ const FORMAT: &[(u32, u32)] = &[
     (0x08E2, 0x08E2),
     (0x180E, 0x180E),
     (0x200B, 0x200F),
-    // With the separators of lines and paragraphs.
+    // Includes the line and paragraph separators.
     (0x2028, 0x202E),
     (0x2060, 0x2064),
     (0x2066, 0x206F),
@@ -40,7 +40,7 @@ pub(crate) fn is_noncharacter(char: char) -> bool {
     code & 0xFFFE == 0xFFFE || (0xFDD0..=0xFDEF).contains(&code)
 }
 
-/// The same key for names that some system takes for the same.
+/// A comparison key: equal for names that some systems treat as equal.
 pub(crate) fn key(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
@@ -49,7 +49,7 @@ pub(crate) fn key(name: &str) -> String {
     folded.nfkc().collect()
 }
 
-/// The key of a name that is compared with keys of at most `most` ASCII characters; `None` if it is longer than all of them.
+/// The key of a name to compare with keys of at most `most` ASCII characters; `None` if the name is longer.
 pub(crate) fn short_key(name: &str, most: usize) -> Option<String> {
     // A key never has fewer ASCII characters than its name has characters.
     name.chars().nth(most).is_none().then(|| key(name))

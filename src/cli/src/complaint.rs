@@ -1,4 +1,4 @@
-//! What is said when a command does not do what was asked.
+//! Error messages of commands.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use wire::{BundleFinding, ErrorCode, FieldError};
 
 use crate::terminal::{Paint, harmless};
 
-/// A sentence for the user with everything that helps to put it right.
+/// An error message for the user, with everything that helps to fix the problem.
 #[derive(Debug, Default)]
 pub(crate) struct Complaint {
     status: u8,
@@ -22,7 +22,7 @@ pub(crate) struct Complaint {
     hints: Vec<String>,
 }
 
-/// One problem at one place.
+/// A problem at a location.
 #[derive(Debug, Serialize)]
 struct Problem {
     #[serde(flatten)]
@@ -31,27 +31,27 @@ struct Problem {
     place: Option<Place>,
 }
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Place {
     pub(crate) file: String,
     pub(crate) line: usize,
 }
 
-/// Where a pointer leads to.
+/// Maps JSON pointers to file locations.
 pub(crate) trait Places {
-    /// `None` when the pointer leads into no file.
+    /// `None` if the pointer does not refer to a file.
     fn place(&self, pointer: &str) -> Option<Place>;
 }
 
-/// Nothing of the request is from a file.
+/// For requests without content from files.
 impl Places for () {
     fn place(&self, _pointer: &str) -> Option<Place> {
         None
     }
 }
 
-/// A complaint in the shape of the service's own errors.
+/// A complaint in the service's own error format.
 #[derive(Serialize)]
 struct Told<'a> {
     message: &'a str,
@@ -65,17 +65,17 @@ struct Told<'a> {
 }
 
 impl Complaint {
-    /// It was tried and failed: status 1.
+    /// An operation failed: exit status 1.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self { status: 1, message: message.into(), ..Self::default() }
     }
 
-    /// The call makes no sense: status 2.
+    /// The arguments are not valid: exit status 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { status: 2, message: message.into(), ..Self::default() }
     }
 
-    /// A bundle that cannot become an archive: as if the service had refused it.
+    /// A bundle that cannot be archived, reported like a refusal by the service.
     pub(crate) fn of_bundle(findings: Vec<Finding>) -> Self {
         let code = findings.first().map(|first| first.code);
         let message = code.map(Code::message).unwrap_or_default();
@@ -90,7 +90,7 @@ impl Complaint {
         Self { code, findings, ..Self::failed(message) }
     }
 
-    /// What the client says of a service at `base`.
+    /// Converts a client error for a service at `base`.
     pub(crate) fn of(error: ClientError, base: &str) -> Self {
         let status = error.kind().exit_code();
         match error {
@@ -126,26 +126,26 @@ impl Complaint {
         }
     }
 
-    /// The error that ended a turn or a run, which the service told in its stream.
+    /// The error that ended a turn or a run, received in its stream.
     pub(crate) fn told(message: impl Into<String>, code: Option<String>) -> Self {
         Self { code, ..Self::failed(message) }.with_usual_hint()
     }
 
-    /// Something else to do about it.
+    /// Adds a hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// Problems that were found here.
+    /// Sets problems that the CLI found itself.
     #[must_use]
     pub(crate) fn problems(mut self, found: Vec<FieldError>) -> Self {
         self.problems = found.into_iter().map(|field| Problem { field, place: None }).collect();
         self
     }
 
-    /// Names the workflow where a hint speaks of one.
+    /// Fills in the workflow's name in hints.
     #[must_use]
     pub(crate) fn about(mut self, workflow: &str) -> Self {
         for hint in &mut self.hints {
@@ -154,21 +154,21 @@ impl Complaint {
         self
     }
 
-    /// A code of its own.
+    /// Sets the code.
     #[must_use]
     pub(crate) fn coded(mut self, code: &str) -> Self {
         self.code = Some(code.to_owned());
         self
     }
 
-    /// Refused: status 3.
+    /// Sets exit status 3: refused.
     #[must_use]
     pub(crate) fn refused(mut self) -> Self {
         self.status = 3;
         self
     }
 
-    /// Says of each problem in which line of which file it is.
+    /// Adds file and line to each problem.
     #[must_use]
     pub(crate) fn located(mut self, places: &impl Places) -> Self {
         for problem in &mut self.problems {
@@ -177,7 +177,7 @@ impl Complaint {
         self
     }
 
-    /// The code of the service, or one of our own.
+    /// The service's code, or one of the CLI's codes.
     pub(crate) fn code(&self) -> Option<&str> {
         self.code.as_deref()
     }
@@ -250,7 +250,7 @@ impl Complaint {
         self.hint(hint)
     }
 
-    /// Several lines, the first of which begins with `error: `.
+    /// Several lines; the first begins with `error: `.
     pub(crate) fn for_people(&self) -> String {
         let paint = Paint::stderr();
         let code = self.code.as_deref().filter(|code| !code.starts_with("client."));
@@ -272,7 +272,7 @@ impl Complaint {
         text
     }
 
-    /// One line of JSON in the shape of the service's own errors.
+    /// One line of JSON in the service's own error format.
     pub(crate) fn for_programs(&self) -> String {
         let told = Told {
             message: &self.message,
@@ -285,7 +285,7 @@ impl Complaint {
     }
 }
 
-/// A problem or a warning on a line: where it is, its code, what is wrong and what to write.
+/// Formats a problem or a warning in one line: location, message, suggestion and code.
 pub(crate) fn line(field: &FieldError, place: Option<&Place>, paint: Paint) -> String {
     let pointer = if field.pointer.is_empty() { "(whole)" } else { &field.pointer };
     let place = place.map(|Place { file, line }| format!("{file}:{line}: ")).unwrap_or_default();
@@ -295,7 +295,7 @@ pub(crate) fn line(field: &FieldError, place: Option<&Place>, paint: Paint) -> S
     format!("{place}{}: {message}{} {code}", paint.bold(pointer), harmless(&suggestion))
 }
 
-/// A finding of a bundle: where it is, what is wrong, and what to change.
+/// Formats a bundle finding: location, detail and remedy.
 fn finding(found: &BundleFinding, paint: Paint) -> String {
     let line = found.line.map(|line| format!(":{line}")).unwrap_or_default();
     let place = format!("{}{line}", found.path.as_deref().map_or_else(|| "archive".into(), harmless));
@@ -310,7 +310,7 @@ impl Problem {
     }
 }
 
-/// What the innermost of the errors says.
+/// The message of the innermost error.
 fn root(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut inner = error.source()?;
     while let Some(next) = inner.source() {

@@ -189,7 +189,7 @@ enum ConfigCommand {
 }
 
 fn main() -> ExitCode {
-    // A worker for code of users becomes one before anything else is set up.
+    // A worker for user code starts here, before anything else is set up.
     if std::env::args_os().nth(1).is_some_and(|first| first == sandbox::WORKER_ARGUMENT) {
         return sandbox::work();
     }
@@ -201,7 +201,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what was asked; answers how to print what goes wrong.
+/// Runs a command; returns the outcome, and the output format for errors.
 fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     let human = |outcome| (Output::Human, outcome);
     match command {

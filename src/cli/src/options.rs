@@ -1,4 +1,4 @@
-//! The options of every client command, and the service that they lead to.
+//! Options that all client commands share, and the service that they select.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use crate::output::{Failure, Output};
 use crate::profile::{self, Profile, SignIn};
 use crate::sign_in;
 
-/// Where the service is that nobody named.
+/// The default service address.
 const DEFAULT_API_URL: &str = "http://localhost:8000";
 
-/// Heading of these options in the help. Each option names it: a heading of the group would hold for what a command declares after it.
+/// Help heading for these options. Each option names it, because a group heading would also apply to options that a
+/// command declares later.
 pub(crate) const HELP_HEADING: &str = "Options of every client command";
 
 /// May stand before or behind the command; what stands behind wins.
@@ -52,7 +53,7 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// The format, or else the one that was given before the command.
+    /// The chosen format, or else the format given before the command.
     pub(crate) fn or(&self, outer: &ClientOptions) -> Output {
         chosen(self.json, self.output).or(outer.form()).unwrap_or_default()
     }
@@ -71,7 +72,7 @@ pub(crate) struct InWorkspace {
 }
 
 impl InWorkspace {
-    /// This one, and what stood before the command where this says nothing.
+    /// This workspace, or else the workspace given before the command.
     #[must_use]
     pub(crate) fn or(self, outer: Self) -> Self {
         Self { workspace: self.workspace.or(outer.workspace) }
@@ -82,19 +83,19 @@ fn secret(text: &str) -> Result<Secret, Infallible> {
     Ok(text.to_owned().into())
 }
 
-/// A service, and how to tell the user of it.
+/// A connection to a service, and the means to report its errors.
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) output: Output,
     pub(crate) sent: Sent,
-    /// Whose access token it is that is sent.
+    /// The sign-in whose access token is sent.
     pub(crate) sign_in: Option<SignIn>,
-    /// Name of the profile.
+    /// The profile's name.
     pub(crate) profile: String,
 }
 
 impl ClientOptions {
-    /// These, and what stood before the command where these say nothing.
+    /// These options; unset ones are taken from before the command.
     #[must_use]
     pub(crate) fn or(self, outer: Self) -> Self {
         let output = self.form().or(outer.form());
@@ -115,7 +116,7 @@ impl ClientOptions {
         self.form().unwrap_or_default()
     }
 
-    /// For a command that talks to no service: an option without effect is a mistake.
+    /// Checks that a command without a service has no client options, because an option without effect is a mistake.
     pub(crate) fn without_service(&self, command: &str) -> Result<(), Failure> {
         let given = [
             ("--profile", self.profile.is_some()),
@@ -130,7 +131,7 @@ impl ClientOptions {
         }
     }
 
-    /// For a command that prints in one form only.
+    /// Checks that a command with a single output format has no output option.
     pub(crate) fn without_output(&self, command: &str) -> Result<(), Failure> {
         self.without_service(command)?;
         match self.form() {
@@ -139,12 +140,12 @@ impl ClientOptions {
         }
     }
 
-    /// The service: flag, environment, profile, default.
+    /// Opens the service from flag, environment, profile or default.
     pub(crate) fn session(&self) -> Result<Session, Failure> {
         self.open(|_| None)
     }
 
-    /// The same for a command that works in a workspace.
+    /// Like [`Self::session`], for a command that works in a workspace.
     pub(crate) fn session_in(&self, place: &InWorkspace) -> Result<Session, Failure> {
         self.open(|profile| place.workspace.clone().or_else(|| profile.workspace.clone()))
     }
@@ -153,7 +154,7 @@ impl ClientOptions {
         let place = self.place(profile::read(self.profile.as_deref())?)?;
         let workspace = workspace(&place.profile);
         let builder = || {
-            // A thread's id is enough to go on with it, and a new cookie would make another visitor of us.
+            // Continuing a thread needs only its id, and a new cookie would create another visitor.
             let builder = Client::builder(&place.api_url).keep_cookies(false).complete_ids(true);
             match &workspace {
                 Some(slug) => builder.header("x-workspace", slug),
@@ -170,7 +171,7 @@ impl ClientOptions {
         Ok(Session { client, output: self.output(), sent, sign_in, profile: place.name })
     }
 
-    /// Where a command works that changes who one is there. The profile need not be there yet.
+    /// The service for a command that changes the sign-in. The profile may not exist yet.
     pub(crate) fn place_to_sign_in(&self, command: &str) -> Result<(Place, Client), Failure> {
         if self.service_token.is_some() {
             let told = format!("--service-token has no effect on `callboard {command}`");
@@ -205,23 +206,23 @@ impl ClientOptions {
     }
 }
 
-/// An address, and all that may be sent there.
+/// An address, and the credentials that may be sent there.
 pub(crate) struct Place {
     pub(crate) api_url: String,
-    /// Of the profile.
+    /// The profile's name.
     pub(crate) name: String,
     flag: Option<Secret>,
     pub(crate) environment: Option<Secret>,
     pub(crate) profile: Profile,
 }
 
-/// What a command says who it is with.
+/// The credentials that a command sends.
 pub(crate) enum Sent {
     Nothing,
     Token { token: Secret, from: Origin },
 }
 
-/// Where a token comes from.
+/// The source of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Flag,
@@ -232,7 +233,7 @@ pub(crate) enum Origin {
 
 impl Place {
     fn sent(&self, anonymous: &Client) -> Result<(Sent, Option<SignIn>), Failure> {
-        // Another service has no business with what is kept for this one.
+        // A profile's token must not be sent to another service.
         let own = self.profile.api_url.as_deref();
         let kept = self.profile.service_token.clone().filter(|_| own.is_none_or(|own| anonymous.is_at(own)));
         let given =
@@ -253,12 +254,12 @@ impl Place {
 }
 
 impl Session {
-    /// Of somebody who says nothing of who they are.
+    /// Creates a session without credentials.
     pub(crate) fn anonymous(client: Client, output: Output) -> Self {
         Self { client, output, sent: Sent::Nothing, sign_in: None, profile: profile::DEFAULT.to_owned() }
     }
 
-    /// What to tell the user of a failed call.
+    /// Converts a client error to a failure.
     pub(crate) fn failed(&self, error: ClientError) -> Failure {
         self.complaint(error).into()
     }
@@ -267,13 +268,13 @@ impl Session {
         Complaint::of(error, self.client.base())
     }
 
-    /// The service's address without a slash at the end.
+    /// The service's address without a trailing slash.
     pub(crate) fn base(&self) -> &str {
         self.client.base().trim_end_matches('/')
     }
 }
 
-/// Does a command that talks to a service; answers how to print what goes wrong, too.
+/// Runs a command that uses a service; returns the outcome, and the output format for errors.
 pub(crate) fn with_service(
     options: &ClientOptions,
     work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
@@ -282,7 +283,7 @@ pub(crate) fn with_service(
     (options.output(), outcome)
 }
 
-/// The same for a command that works in a workspace.
+/// Like [`with_service`], for a command that works in a workspace.
 pub(crate) fn with_service_in(
     options: &ClientOptions,
     place: &InWorkspace,
@@ -292,7 +293,7 @@ pub(crate) fn with_service_in(
     (options.output(), outcome)
 }
 
-/// Runs a subcommand with a session; its options come before those of the outer command.
+/// Runs a subcommand with a session; its options take precedence over those of the outer command.
 macro_rules! with_session {
     ($command:expr, $outer:expr) => {
         $crate::options::with_service(&$command.options.clone().or($outer), async |session| {
@@ -301,7 +302,7 @@ macro_rules! with_session {
     };
 }
 
-/// The same for a subcommand that works in a workspace.
+/// Like `with_session`, for a subcommand that works in a workspace.
 macro_rules! in_workspace {
     ($command:expr, $outer:expr) => {
         $crate::options::with_service_in(
@@ -314,19 +315,19 @@ macro_rules! in_workspace {
 
 pub(crate) use {in_workspace, with_session};
 
-/// A key that no other request has.
+/// A unique idempotency key.
 pub(crate) fn new_key() -> Result<String, Failure> {
     let ids = Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));
     ids.uuid().map(|id| id.to_string()).map_err(|error| Failure::from(error.to_string()))
 }
 
-/// What client commands run on.
+/// The runtime for client commands.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::from(format!("cannot start: {error}")))
 }
 
-/// Does the work of a client command.
+/// Runs a client command's future.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     runtime()?.block_on(work)
 }

@@ -1,4 +1,4 @@
-//! What the commands write, and how they end when nobody reads it any more.
+//! The output of commands, and their exit when the reader has gone.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use crate::complaint::Complaint;
 
-/// What a shell reports of a program that was ended by SIGPIPE.
+/// The shell's exit status for a program ended by SIGPIPE.
 const READER_GONE: u8 = 141;
-/// What a shell reports of a program that was ended by SIGINT.
+/// The shell's exit status for a program ended by SIGINT.
 const INTERRUPTED: u8 = 130;
-/// How often a command that writes seldom checks that its output still has a reader.
+/// Interval at which a command that writes rarely checks that its output still has a reader.
 const READER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// For people or for programs.
@@ -29,16 +29,16 @@ pub(crate) enum Output {
     Json,
 }
 
-/// Why a command did not do what was asked.
+/// The reason that a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What to tell the user, and the status to leave with.
+    /// An error message for the user, with an exit status.
     Told(Box<Complaint>),
-    /// Everything was said already.
+    /// The error was already printed.
     Said,
-    /// The user ended it with Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
-    /// Whoever read standard output has gone, as in `callboard config show | head -1`: nothing is left to say.
+    /// The reader of standard output has gone, as in `callboard config show | head -1`, so nothing is printed.
     ReaderGone,
 }
 
@@ -55,12 +55,12 @@ impl From<Complaint> for Failure {
 }
 
 impl Failure {
-    /// The call makes no sense.
+    /// The arguments are not valid.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Complaint::usage(text).into()
     }
 
-    /// Says it on standard error, and answers the status to leave with.
+    /// Prints the failure on standard error and returns the exit status.
     pub(crate) fn report(self, output: Output) -> ExitCode {
         match self {
             Self::Told(told) => {
@@ -77,12 +77,12 @@ impl Failure {
     }
 }
 
-/// Writes a line on standard output, at once.
+/// Writes a line to standard output and flushes it.
 pub(crate) fn say(line: impl Display) -> Result<(), Failure> {
     piece(format_args!("{line}\n"))
 }
 
-/// Writes on standard output, at once.
+/// Writes to standard output and flushes it.
 pub(crate) fn piece(text: impl Display) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     write!(output, "{text}").and_then(|()| output.flush()).map_err(|error| match error.kind() {
@@ -91,7 +91,7 @@ pub(crate) fn piece(text: impl Display) -> Result<(), Failure> {
     })
 }
 
-/// Waits until the reader of standard output has gone, although nothing is written; for ever if it is a file.
+/// Waits until the reader of standard output has gone, even if nothing is written; forever if it is a file.
 pub(crate) async fn reader_gone() {
     let (output, clock) = (io::stdout(), SystemClock::new());
     loop {
@@ -105,17 +105,17 @@ pub(crate) async fn reader_gone() {
     }
 }
 
-/// Writes a line on standard error; one that nobody can read is no reason to fail.
+/// Writes a line to standard error; ignores write errors.
 pub(crate) fn complain(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// JSON for people's eyes.
+/// Indented JSON.
 pub(crate) fn pretty(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::from(error.to_string()))
 }
 
-/// JSON on a line.
+/// Single-line JSON.
 pub(crate) fn compact(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(value).map_err(|error| Failure::from(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Lists that the service answers part by part.
+//! Paginated lists.
 
 use client::{ClientError, Part};
 use wire::Listed;
@@ -6,10 +6,10 @@ use wire::Listed;
 use crate::options::Session;
 use crate::output::Failure;
 
-/// Entries of a part.
+/// Entries per page.
 const LIMIT: u32 = 200;
 
-/// All parts of a list.
+/// Reads all pages of a list.
 pub(crate) async fn all<T>(
     session: &Session,
     read: impl AsyncFn(&Part) -> Result<Listed<T>, ClientError>,
@@ -26,7 +26,7 @@ pub(crate) async fn all<T>(
     }
 }
 
-/// The first entries of a list.
+/// Reads the first entries of a list.
 pub(crate) async fn at_most<T>(
     mut missing: u32,
     read: impl AsyncFn(&Part) -> Result<Listed<T>, Failure>,

@@ -1,7 +1,7 @@
-//! The tokens of somebody who has signed in: sent while they are good, and changed for new ones in time.
+//! The tokens of a signed-in user: renewed before they expire.
 //!
-//! A refresh token is good once, and the service ends a sign-in whose token comes twice. So commands that run at the same
-//! time change it one after the other, and each looks first whether another one has.
+//! A refresh token can be used once, and the service ends a sign-in whose refresh token is used twice. So concurrent
+//! commands renew it one after another, and each first checks whether another command already has.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::options::Session;
 use crate::output::Failure;
 use crate::profile::{self, Held, SignIn};
 
-/// A command is to end before its token does.
+/// Minimum remaining token lifetime at the start of a command.
 const ENOUGH: TimeDelta = TimeDelta::minutes(5);
 
-/// Between two attempts to renew it.
+/// Time between two renewal attempts.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The sign-in that a profile holds, good for a while yet.
+/// Returns the profile's sign-in, renewed if it expires soon.
 pub(crate) async fn good(client: &Client, profile: &str, known: &SignIn) -> Result<SignIn, Failure> {
     if lasts(known) {
         return Ok(known.clone());
@@ -34,7 +34,7 @@ pub(crate) async fn good(client: &Client, profile: &str, known: &SignIn) -> Resu
     if lasts(&current) {
         return Ok(current);
     }
-    // The old pair is worth nothing any more once there is a new one, so it must be sure that this can be kept.
+    // After a renewal the old pair is useless, so the change is prepared first to be sure that it can be stored.
     let draft = held.draft(profile)?;
     match client.refresh(&current.refresh_token).await {
         Ok(answer) => {
@@ -51,7 +51,7 @@ pub(crate) async fn good(client: &Client, profile: &str, known: &SignIn) -> Resu
     }
 }
 
-/// Does the work of a command that may outlast its access token.
+/// Runs a command's work that may outlast its access token.
 pub(crate) async fn renewing<T>(session: &Session, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     let Some(mut sign_in) = session.sign_in.clone() else { return work.await };
@@ -66,13 +66,13 @@ pub(crate) async fn renewing<T>(session: &Session, work: impl Future<Output = T>
         let mut renewal = pin!(good(&session.client, &session.profile, &before));
         let renewed = tokio::select! {
             outcome = &mut work => {
-                // A pair that was asked for is to be kept: the one before is worth nothing.
+                // A requested pair must be stored, because the previous one is now useless.
                 let _ = renewal.await;
                 return outcome;
             }
             renewed = &mut renewal => renewed,
         };
-        // Without a new one, the work is told by the service.
+        // If the renewal fails, the service will report it to the work.
         if let Ok(renewed) = renewed {
             let _ = session.client.set_service_token(&renewed.access_token);
             sign_in = renewed;
@@ -80,7 +80,7 @@ pub(crate) async fn renewing<T>(session: &Session, work: impl Future<Output = T>
     }
 }
 
-/// What is kept of an answer that hands tokens out.
+/// The sign-in from a token response.
 pub(crate) fn kept(answer: SignedIn, now: DateTime<Utc>) -> SignIn {
     let lasts = TimeDelta::try_seconds(answer.expires_in).unwrap_or_default();
     SignIn {

@@ -1,9 +1,9 @@
-//! Rows under a head, for people.
+//! Tables for people.
 
 use crate::output::{Failure, say};
 use crate::terminal::{Paint, harmless};
 
-/// Prints them; each column but the last is as wide as its widest cell.
+/// Prints a table; each column except the last is as wide as its widest cell.
 pub(crate) fn print<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> Result<(), Failure> {
     let rows: Vec<[String; N]> = rows.into_iter().map(|row| row.map(|cell| one_line(&cell))).collect();
     let mut widths = head.map(|cell| cell.chars().count());
@@ -21,17 +21,17 @@ fn line<const N: usize>(widths: &[usize; N], cells: [&str; N]) -> String {
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
-/// A text from outside as a cell.
+/// Makes an external text safe for a cell.
 fn one_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], " ")
 }
 
-/// A timestamp to the minute, as people read it.
+/// A timestamp to the minute, for people.
 pub(crate) fn minute(at: &str) -> String {
     format!("{}Z", at.get(..16).unwrap_or(at).replace('T', " "))
 }
 
-/// The same to the second.
+/// A timestamp to the second, for people.
 pub(crate) fn second(at: &str) -> String {
     format!("{}Z", at.get(..19).unwrap_or(at).replace('T', " "))
 }

@@ -1,4 +1,4 @@
-//! How things look: colours where somebody sees them, plain text where a program reads.
+//! Terminal output: colours on a terminal, plain text for programs.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use wire::chat::NoticeLevel;
 
 use crate::output::Failure;
 
-/// Checks that a person can answer.
+/// Checks that standard input is a terminal, so that a person can answer.
 pub(crate) fn check_terminal() -> Result<(), Failure> {
     if io::stdin().is_terminal() {
         return Ok(());
@@ -21,7 +21,7 @@ pub(crate) fn check_terminal() -> Result<(), Failure> {
     ))
 }
 
-/// Asks the person at the terminal a question that they have to answer with yes.
+/// Asks a question at the terminal that must be answered with yes.
 pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
     check_terminal()?;
     let mut output = io::stderr().lock();
@@ -36,7 +36,7 @@ pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
     }
 }
 
-/// Colours for one of the two outputs, or none: `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb` are honoured.
+/// Colours for an output stream, or none: honours `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     on: bool,
@@ -53,7 +53,7 @@ impl Paint {
         Self::of(&io::stderr())
     }
 
-    /// For nobody's eyes.
+    /// Without colours.
     #[cfg(test)]
     pub(crate) fn plain() -> Self {
         Self { on: false }
@@ -63,32 +63,32 @@ impl Paint {
         Self { on: AutoStream::choice(stream) != ColorChoice::Never }
     }
 
-    /// What is said beside the matter.
+    /// Secondary information.
     pub(crate) fn dim(self, text: impl Display) -> String {
         self.paint(Style::new().dimmed(), text)
     }
 
-    /// What is to be found at a glance.
+    /// Important information.
     pub(crate) fn bold(self, text: impl Display) -> String {
         self.paint(Style::new().bold(), text)
     }
 
-    /// What went well.
+    /// Success.
     pub(crate) fn good(self, text: impl Display) -> String {
         self.paint(AnsiColor::Green.on_default(), text)
     }
 
-    /// What is to be minded.
+    /// Warnings.
     pub(crate) fn warning(self, text: impl Display) -> String {
         self.paint(AnsiColor::Yellow.on_default(), text)
     }
 
-    /// What went wrong.
+    /// Errors.
     pub(crate) fn bad(self, text: impl Display) -> String {
         self.paint(AnsiColor::Red.on_default().bold(), text)
     }
 
-    /// Who speaks.
+    /// A speaker's name.
     pub(crate) fn name(self, text: impl Display) -> String {
         self.paint(AnsiColor::Cyan.on_default().bold(), text)
     }
@@ -98,13 +98,13 @@ impl Paint {
     }
 }
 
-/// Whether somebody sees standard output.
+/// Whether standard output is a terminal.
 pub(crate) fn stdout_is_seen() -> bool {
     io::stdout().is_terminal()
 }
 
-/// A text from outside as a terminal may have it: whatever could move the cursor, set a title or hide letters is left out. What changes the
-/// direction of a text is shown by its number, as in reports.
+/// Makes an external text safe for a terminal: removes characters that could move the cursor, set a title or hide
+/// others. Shows characters that change the text direction by number, as in reports.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(|c| harmful(c) || turns(c)) {
@@ -121,12 +121,12 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character changes the direction of what follows.
+/// Whether a character changes the text direction.
 const fn turns(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A notice of a workflow as a line on standard error.
+/// Formats a workflow's notice as a line for standard error.
 pub(crate) fn notice(level: NoticeLevel, title: Option<&str>, message: &str) -> String {
     let paint = Paint::stderr();
     let text = title.map_or_else(|| message.to_owned(), |title| format!("{title}: {message}"));
@@ -138,13 +138,13 @@ pub(crate) fn notice(level: NoticeLevel, title: Option<&str>, message: &str) -> 
     }
 }
 
-/// A line at the bottom of the terminal that says what is under way; nothing where nobody sees it.
+/// A progress line at the bottom of the terminal; not shown without a terminal.
 pub(crate) struct Underway {
     seen: bool,
     shown: bool,
 }
 
-/// Letters of the line, so that it does not wrap in a terminal of 80 columns.
+/// Line width, so that it does not wrap on a terminal with 80 columns.
 const WIDTH: usize = 78;
 
 impl Underway {
@@ -153,12 +153,12 @@ impl Underway {
         Self { seen: io::stderr().is_terminal() && !dumb, shown: false }
     }
 
-    /// Whether the line is on a terminal.
+    /// Whether the line can be shown.
     pub(crate) fn is_seen(&self) -> bool {
         self.seen
     }
 
-    /// Shows it; call [`Underway::clear`] before anything else is written.
+    /// Shows the line; call [`Underway::clear`] before any other output.
     pub(crate) fn show(&mut self, text: &str) {
         if self.seen && !text.is_empty() {
             let line: String = harmless(text).chars().take(WIDTH).collect();

@@ -1,6 +1,6 @@
-//! Which box stands in which row: every arrow but those of loops leads down.
+//! Assigns each box to a row: every arrow except a loop's leads down.
 //!
-//! A label is a vertex of its own, and so is each place where a long arrow passes a row. Nothing can lie over anything.
+//! A label is a vertex, and so is each point where a long arrow passes a row. So nothing can overlap.
 
 use super::model::{Drawing, Shape};
 use super::order::order;
@@ -12,19 +12,19 @@ pub(super) enum Vertex {
     Item(usize),
     /// The label of a link.
     Label(usize),
-    /// Where a link passes a row.
+    /// A point where a link passes a row.
     Bend,
 }
 
-/// A link, or the half of one before or behind its label.
+/// A link, or its half before or after the label.
 #[derive(Debug, Clone)]
 pub(super) struct Hop {
-    /// From row to row; both ends included. A hop of a loop has its two ends only.
+    /// Vertices row by row, both ends included. A loop's hop has only its two ends.
     pub(super) path: Vec<usize>,
     pub(super) link: usize,
-    /// Leads up, around everything.
+    /// Leads up, around the picture.
     pub(super) back: bool,
-    /// Ends with a head, at the box that the link leads to.
+    /// Ends with an arrowhead, at the link's target box.
     pub(super) arrives: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Hop {
 pub(super) struct Layout {
     pub(super) vertices: Vec<Vertex>,
     pub(super) layer: Vec<usize>,
-    /// Vertices of each row from left to right.
+    /// Vertices per row, left to right.
     pub(super) rows: Vec<Vec<usize>>,
     pub(super) hops: Vec<Hop>,
 }
@@ -56,7 +56,7 @@ impl Layout {
         let mut layout = Self::default();
         layout.vertices.extend((0..drawing.items.len()).map(Vertex::Item));
         for (index, link) in drawing.links.iter().enumerate() {
-            // What is waited for arrives where the edge leads, not at the join.
+            // A link to a join has no arrowhead; the head is at the edge's target.
             let joins = drawing.items.get(link.to).is_some_and(|item| item.shape == Shape::Join);
             let mut hop = |path: Vec<usize>, last: bool| {
                 let arrives = last && !joins;
@@ -79,7 +79,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Marks the hops that lead back to where their own way began; answers the vertices, each before what it leads to.
+    /// Marks hops that close a loop. Returns the vertices in topological order.
     fn find_loops(&mut self) -> Vec<usize> {
         let mut out: Vec<Vec<usize>> = vec![Vec::new(); self.vertices.len()];
         for (index, hop) in self.hops.iter().enumerate() {
@@ -87,7 +87,7 @@ impl Layout {
                 list.push(index);
             }
         }
-        // 0: not seen, 1: on the way, 2: finished.
+        // 0: unvisited, 1: on the current path, 2: finished.
         let mut state = vec![0_u8; self.vertices.len()];
         let mut finished = Vec::new();
         for root in 0..self.vertices.len() {
@@ -95,7 +95,7 @@ impl Layout {
                 continue;
             }
             put(&mut state, root, 1);
-            // The last way out first, so that the first stands first when the order is turned around.
+            // Visits the last successor first, so that reversing the order puts the first one first.
             let mut open = vec![(root, at_len(&out, root))];
             while let Some((vertex, left)) = open.pop() {
                 if left == 0 {
@@ -121,7 +121,7 @@ impl Layout {
         finished
     }
 
-    /// Each vertex one row below the lowest that leads to it.
+    /// Puts each vertex one row below its lowest predecessor.
     fn choose_layers(&mut self, finished: &[usize]) {
         let mut down: Vec<Vec<usize>> = vec![Vec::new(); self.vertices.len()];
         for hop in self.hops.iter().filter(|hop| !hop.back) {
@@ -148,7 +148,7 @@ impl Layout {
         }
     }
 
-    /// Cuts hops over several rows into pieces from row to row.
+    /// Splits hops that span several rows into row-to-row pieces.
     fn bend(&mut self) -> Result<(), TooLarge> {
         for hop in self.hops.iter_mut().filter(|hop| !hop.back) {
             let ([from, to], layers) = (hop.path.as_slice(), &self.layer) else { continue };
@@ -169,7 +169,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Pieces from one row to the next: upper vertex, lower vertex.
+    /// Row-to-row pieces: upper vertex, lower vertex.
     pub(super) fn pieces(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let pairs = |hop: &Hop| hop.path.windows(2).map(pair).collect::<Vec<_>>();
         self.hops.iter().filter(|hop| !hop.back).flat_map(pairs)

@@ -1,4 +1,4 @@
-//! A flowchart in the language of Mermaid.
+//! Mermaid flowchart output.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ pub(super) fn write(drawing: &Drawing) -> String {
     let mut text = "flowchart TD\n".to_owned();
     for (index, item) in drawing.items.iter().enumerate() {
         let name = quoted(&item.name);
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = match (item.shape, &item.detail) {
             (Shape::Start | Shape::End, _) => writeln!(text, "    n{index}([\"{name}\"])"),
             (Shape::Join, _) => writeln!(text, "    n{index}((\"{name}\"))"),
@@ -24,7 +24,7 @@ pub(super) fn write(drawing: &Drawing) -> String {
     text
 }
 
-/// A text between quotes. Whatever could mean something there stands as its number.
+/// Quotes a text. Encodes every character that may have a meaning in Mermaid as its code point.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! What a picture of a graph shows: boxes, and arrows between them.
+//! The content of a picture: boxes, and arrows between them.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use super::text::{line, shortened};
 use engine::nodes::CATALOGUE;
 use engine::{END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};
 
-/// Letters of a name or of what stands below it.
+/// Maximum characters of a name or of the line below it.
 const LONGEST: usize = 36;
-/// Letters of a condition.
+/// Maximum characters of a condition.
 const LONGEST_LABEL: usize = 44;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum Shape {
     Start,
     End,
     Node,
-    /// Where an edge waits for several nodes.
+    /// An edge that waits for several nodes.
     Join,
 }
 
@@ -26,11 +26,11 @@ pub(super) enum Shape {
 pub(super) struct Item {
     pub(super) shape: Shape,
     pub(super) name: String,
-    /// Below the name: the type and what it is about.
+    /// The line below the name: the node type and its main setting.
     pub(super) detail: Option<String>,
-    /// In the catalogue.
+    /// The node's group in the catalogue.
     pub(super) group: &'static str,
-    /// What a reader sees who stays on it.
+    /// The tooltip text.
     pub(super) full: String,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Link {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) label: Option<Label>,
-    /// Taken only when the node has failed.
+    /// Taken only if the node failed.
     pub(super) on_error: bool,
 }
 
@@ -56,7 +56,7 @@ impl Label {
     }
 }
 
-/// START is the first item; END, where anything leads there, the last.
+/// Items and links. START is the first item; END, if reachable, the last.
 #[derive(Debug, Default)]
 pub(super) struct Drawing {
     pub(super) items: Vec<Item>,
@@ -74,7 +74,7 @@ impl Drawing {
         }
         let diverts = |node: &NodeSpec| matches!(node.on_error(), OnError::To(to) if to == END);
         let ends = graph.edges.iter().any(|edge| edge.target.names().any(|name| name == END));
-        // Joins stand before END, so that it is the last.
+        // Joins are added before END, so that END is last.
         let joins: Vec<Option<usize>> = graph
             .edges
             .iter()
@@ -126,7 +126,7 @@ impl Drawing {
             Target::Cases { cases, otherwise } => {
                 for (number, case) in (1..).zip(cases) {
                     let Some(to) = names.get(case.to.as_str()) else { continue };
-                    // The first that holds is taken, so their order is part of what they say.
+                    // The first true condition wins, so labels show the order.
                     let when = &case.when;
                     let text = if cases.len() > 1 { format!("{number}. {when}") } else { when.clone() };
                     link(from, *to, Some(Label::of(&text)));
@@ -150,7 +150,7 @@ fn point(shape: Shape, name: &str) -> Item {
 fn node_item(node: &NodeSpec) -> Item {
     let kind = line(&node.kind);
     let about = about(node).map(|about| line(&about)).filter(|about| !about.is_empty());
-    // The beginning of a template says little; the whole of it is told to who stays on the box.
+    // The beginning of a template says little; the tooltip shows the whole text.
     let mut detail = match about.as_ref().filter(|about| !about.contains("{{")) {
         Some(about) => shortened(&format!("{kind}: {about}"), LONGEST),
         None => kind.clone(),
@@ -170,7 +170,7 @@ fn node_item(node: &NodeSpec) -> Item {
     Item { shape: Shape::Node, name: shortened(&name, LONGEST), detail: Some(detail), group, full }
 }
 
-/// What tells a node from another of its type.
+/// The setting that distinguishes a node from others of its type.
 fn about(node: &NodeSpec) -> Option<String> {
     let text = |name: &str| node.fields.get(name).and_then(Value::as_str).map(str::to_owned);
     match node.kind.as_str() {

@@ -1,13 +1,13 @@
-//! The order of the boxes in each row: what is joined stands near, and few lines cross.
+//! Orders the boxes within each row: connected boxes are close, and few lines cross.
 //!
 //! Source: Sugiyama, Tagawa and Toda 1981, the barycentre heuristic.
 
 use super::layers::{Layout, at, put};
 
-/// How often all rows are looked at.
+/// Number of passes over all rows.
 const SWEEPS: usize = 16;
 
-/// The rows, each from left to right. `finished` is the order in which the vertices would be read.
+/// Returns the rows, each from left to right. `finished` holds the vertices in reading order.
 pub(super) fn order(layout: &Layout, finished: &[usize]) -> Vec<Vec<usize>> {
     let count = layout.vertices.len();
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); layout.layer.iter().max().map_or(0, |last| last + 1)];
@@ -15,7 +15,7 @@ pub(super) fn order(layout: &Layout, finished: &[usize]) -> Vec<Vec<usize>> {
     for (index, vertex) in finished.iter().enumerate() {
         put(&mut rank, *vertex, index);
     }
-    // A bend is read with the hop it belongs to.
+    // A bend has the rank of its hop's start.
     for hop in &layout.hops {
         let from = hop.path.first().map_or(0, |from| at(&rank, *from));
         for bend in hop.path.iter().skip(1) {
@@ -65,7 +65,7 @@ pub(super) fn order(layout: &Layout, finished: &[usize]) -> Vec<Vec<usize>> {
     best.1
 }
 
-/// Where each vertex stands in its row.
+/// Position of each vertex in its row.
 fn places(rows: &[Vec<usize>], count: usize) -> Vec<usize> {
     let mut places = vec![0; count];
     for row in rows {
@@ -76,7 +76,7 @@ fn places(rows: &[Vec<usize>], count: usize) -> Vec<usize> {
     places
 }
 
-/// By the mean place of the neighbours; who has none stays where it is.
+/// Sorts by the neighbours' mean position; a vertex without neighbours keeps its own.
 fn sort(row: &mut [usize], neighbours: &[Vec<usize>], places: &[usize]) {
     let centre = |vertex: &usize| {
         let near = neighbours.get(*vertex).map(Vec::as_slice).unwrap_or_default();
@@ -96,7 +96,7 @@ pub(super) fn float(number: usize) -> f64 {
     u32::try_from(number).map_or(f64::from(u32::MAX), f64::from)
 }
 
-/// How many pairs of lines cross.
+/// Counts crossing line pairs.
 pub(super) fn crossings(rows: &[Vec<usize>], below: &[Vec<usize>]) -> usize {
     let places = places(rows, below.len());
     let mut count = 0;
@@ -113,7 +113,7 @@ pub(super) fn crossings(rows: &[Vec<usize>], below: &[Vec<usize>]) -> usize {
     count
 }
 
-/// Pairs that stand the wrong way round, by merging sorted halves.
+/// Counts inversions by merge sort.
 fn inversions(list: &mut Vec<usize>) -> usize {
     if list.len() < 2 {
         return 0;
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(inversions(&mut vec![3, 2, 1]), 3);
         assert_eq!(inversions(&mut vec![1, 1, 2, 2]), 0);
         assert_eq!(inversions(&mut vec![2, 1, 4, 3, 0]), 6);
-        // 0 and 1 above, 2 and 3 below: a pair of lines that cross, and one that does not.
+        // 0 and 1 above, 2 and 3 below: one pair of lines crosses, the other does not.
         let rows = vec![vec![0, 1], vec![2, 3]];
         assert_eq!(crossings(&rows, &[vec![3], vec![2], vec![], vec![]]), 1);
         assert_eq!(crossings(&rows, &[vec![2], vec![3], vec![], vec![]]), 0);

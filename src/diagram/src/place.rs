@@ -1,4 +1,4 @@
-//! Where everything lies: sizes, columns, heights.
+//! Positions: sizes, columns, heights.
 
 use super::layers::{Layout, Vertex, at, put};
 use super::model::{Drawing, Item, Shape};
@@ -7,24 +7,24 @@ use super::route::{Channels, Line, route};
 use super::text::width;
 
 pub(super) const NAME: f64 = 14.0;
-/// How much wider bold letters are.
+/// Width factor of bold text.
 const BOLD: f64 = 1.06;
 pub(super) const DETAIL: f64 = 11.5;
 pub(super) const LABEL: f64 = 11.5;
-/// Around the picture.
+/// Margin around the picture.
 pub(super) const MARGIN: f64 = 20.0;
-/// From one row to the next, without the lines of loops.
+/// Distance between rows, without loop lines.
 const GAP: f64 = 38.0;
-/// Between two boxes of a row.
+/// Distance between two boxes in a row.
 const BESIDE: f64 = 26.0;
-/// Between a box and a line that passes it.
+/// Distance between a box and a line that passes it.
 const BESIDE_LINE: f64 = 16.0;
-/// How often all rows are straightened.
+/// Number of straightening passes over all rows.
 const SWEEPS: usize = 21;
-/// Of these the last so many look up and down at once.
+/// The last passes, which use the rows above and below at once.
 const LAST: usize = 9;
 
-/// A box by its middle.
+/// A box, given by its centre.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Area {
     pub(super) x: f64,
@@ -51,7 +51,7 @@ impl Area {
     }
 }
 
-/// A row from its upper to its lower edge.
+/// The vertical extent of a row.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Band {
     pub(super) top: f64,
@@ -59,7 +59,7 @@ pub(super) struct Band {
     pub(super) right: f64,
 }
 
-/// A picture that only has to be written down.
+/// A complete layout, ready to write as SVG.
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) vertices: Vec<(Vertex, Area)>,
@@ -108,7 +108,7 @@ fn of_item(item: &Item) -> (f64, f64) {
     }
 }
 
-/// Every row keeps its order; in it each box comes as near as it can to what it is joined to.
+/// Chooses x positions. Keeps each row's order and moves each box as close as possible to its neighbours.
 fn columns(layout: &Layout, areas: &mut [Area]) {
     let count = layout.vertices.len();
     let (mut above, mut below) = (vec![Vec::new(); count], vec![Vec::new(); count]);
@@ -127,7 +127,8 @@ fn columns(layout: &Layout, areas: &mut [Area]) {
         for step in 0..rows {
             let down = sweep % 2 == 0;
             let Some(row) = layout.rows.get(if down { step } else { rows - 1 - step }) else { continue };
-            // At the end both sides count for boxes, so that nothing leans; long lines stay straight below their boxes.
+            // In the last passes, boxes use both sides, so that nothing leans; long lines stay straight below their
+            // boxes.
             let last = sweep + LAST >= SWEEPS;
             let wanted: Vec<(f64, f64)> = row
                 .iter()
@@ -159,9 +160,9 @@ fn is_bend(layout: &Layout, vertex: usize) -> bool {
     matches!(layout.vertices.get(vertex), Some(Vertex::Bend))
 }
 
-/// The places of a row that are nearest to those wanted, by weighted least squares, with room between all.
+/// Finds the x positions closest to the wanted ones by weighted least squares, with the required gaps.
 ///
-/// Source: isotonic regression by pooling adjacent violators; the room is taken off before and added again behind.
+/// Source: isotonic regression by pooling adjacent violators; the gaps are subtracted before and added again after.
 fn settle(layout: &Layout, row: &[usize], areas: &[Area], x: &mut [f64], wanted: &[(f64, f64)]) {
     struct Pool {
         mean: f64,

@@ -1,4 +1,4 @@
-//! The lines: down from row to row in curves, and around everything for loops.
+//! Routes the lines: down from row to row in curves, and around the picture for loops.
 
 use std::fmt::Write as _;
 
@@ -6,31 +6,31 @@ use super::layers::{Hop, Layout, Vertex, at};
 use super::order::float;
 use super::place::{Area, Band, at_area};
 
-/// Between two lines that lie side by side.
+/// Distance between two parallel lines.
 const LANE: f64 = 8.0;
-/// From a row to the first line along it.
+/// Distance from a row to the first line along it.
 const FIRST: f64 = 10.0;
-/// Room for an arrow's head behind a line along a row.
+/// Room for an arrowhead after a line along a row.
 const HEAD: f64 = 16.0;
-/// Between two ends of lines at a box.
+/// Distance between two line ends at a box.
 const PORT: f64 = 22.0;
-/// A box no wider than this has all its lines in its middle.
+/// Boxes up to this width join all their lines in the middle.
 const SMALL: f64 = 44.0;
-/// How round the corners are.
+/// Corner radius.
 const ROUND: f64 = 7.0;
 
-/// A line.
+/// A routed line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
     pub(super) link: usize,
-    /// In the language of SVG paths.
+    /// SVG path data.
     pub(super) path: String,
-    /// Where the head points at; `None` where the line continues after a label.
+    /// The tip of the arrowhead; `None` if the line continues after a label.
     pub(super) head: Option<(f64, f64)>,
     pub(super) right: f64,
 }
 
-/// How many lines of loops lie along each row.
+/// Number of loop lines along each row.
 #[derive(Debug)]
 pub(super) struct Channels {
     below: Vec<usize>,
@@ -52,7 +52,7 @@ impl Channels {
         channels
     }
 
-    /// Room below a row.
+    /// Extra height below a row.
     pub(super) fn below(&self, row: usize) -> f64 {
         match at(&self.below, row) {
             0 => 0.0,
@@ -60,13 +60,13 @@ impl Channels {
         }
     }
 
-    /// Room above a row.
+    /// Extra height above a row.
     pub(super) fn above(&self, row: usize) -> f64 {
         LANE * float(at(&self.above, row))
     }
 }
 
-/// The rows of a hop's ends.
+/// The rows of a hop's start and end.
 fn ends(layout: &Layout, hop: &Hop) -> (usize, usize) {
     let layer = |vertex: Option<&usize>| vertex.map_or(0, |vertex| at(&layout.layer, *vertex));
     (layer(hop.path.first()), layer(hop.path.last()))
@@ -78,7 +78,7 @@ pub(super) fn route(layout: &Layout, channels: &Channels, bands: &[Band], areas:
     for (index, hop) in layout.hops.iter().enumerate().filter(|(_, hop)| !hop.back) {
         lines.push(down(layout, hop, index, &ports, bands, areas));
     }
-    // Short loops lie inside of long ones.
+    // Short loops lie inside long ones.
     let mut loops: Vec<(usize, &Hop)> = layout.hops.iter().enumerate().filter(|(_, hop)| hop.back).collect();
     loops.sort_by_key(|(_, hop)| {
         let (from, to) = ends(layout, hop);
@@ -91,7 +91,7 @@ pub(super) fn route(layout: &Layout, channels: &Channels, bands: &[Band], areas:
     lines
 }
 
-/// Where lines leave and enter their boxes.
+/// The x positions at which lines leave and enter their boxes.
 struct Ports {
     leave: Vec<f64>,
     enter: Vec<f64>,
@@ -106,7 +106,7 @@ impl Ports {
             let ([from, second, ..], [.., before, to]) = (hop.path.as_slice(), hop.path.as_slice()) else {
                 continue;
             };
-            // A line that goes around leaves and enters at the right.
+            // A loop line leaves and enters on the right.
             let x = |vertex: usize| if hop.back { f64::MAX } else { at_area(areas, vertex).x };
             if let (Some(out), Some(into)) = (out.get_mut(*from), into.get_mut(*to)) {
                 out.push((x(*second), index));
@@ -147,7 +147,7 @@ fn down(layout: &Layout, hop: &Hop, index: usize, ports: &Ports, bands: &[Band],
     for (step, vertex) in hop.path.iter().enumerate() {
         let band = at(bands, at(&layout.layer, *vertex));
         let area = at_area(areas, *vertex);
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         if step == 0 {
             let _ = write!(path, "M{} {}V{}", round(x), round(area.bottom()), round(band.bottom));
         } else {
@@ -173,16 +173,16 @@ fn down(layout: &Layout, hop: &Hop, index: usize, ports: &Ports, bands: &[Band],
     Line { link: hop.link, path, head, right }
 }
 
-/// A line ends inside its head, not at the point of it.
+/// The part of a line that its arrowhead covers: the line ends inside the head.
 fn before_head(hop: &Hop) -> f64 {
     if hop.arrives { 5.0 } else { 0.0 }
 }
 
-/// What lines of loops have taken already.
+/// Space that loop lines already use.
 struct Taken {
     below: Vec<usize>,
     above: Vec<usize>,
-    /// From row to row, and how far to the right.
+    /// Row range, and x position.
     lanes: Vec<(usize, usize, f64)>,
 }
 
@@ -239,9 +239,9 @@ fn around(
     Line { link: hop.link, path, head: hop.arrives.then(|| (enter, target.top())), right: lane }
 }
 
-/// A tenth of a pixel is enough.
+/// Rounds to a tenth of a pixel.
 pub(super) fn round(number: f64) -> f64 {
     let rounded = (number * 10.0).round() / 10.0;
-    // No minus before a nought.
+    // Avoids `-0`.
     if rounded == 0.0 { 0.0 } else { rounded }
 }

@@ -1,4 +1,4 @@
-//! The SVG document.
+//! SVG output.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use super::place::{Area, DETAIL, LABEL, NAME, Placed};
 use super::route::{Line, round};
 use super::text::{line, shortened, xml};
 
-/// Sentences of the description.
+/// Maximum sentences in the description.
 const MOST_SENTENCES: usize = 200;
 
-/// Light, and dark where the reader's system is; each group of nodes has a colour at its left edge.
+/// Light and dark styles by the reader's system setting; each node group has a colour at the box's left edge.
 const STYLE: &str = "\
 text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;fill:#0f172a}\
 .paper{fill:#fff}.box{fill:#f8fafc;stroke:#94a3b8}.end{fill:#e2e8f0;stroke:#64748b}\
@@ -39,13 +39,13 @@ pub(super) fn write(drawing: &Drawing, placed: &Placed, title: &str) -> String {
          <style>{STYLE}</style>\n\
          <rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>\n"
     );
-    // The colourful lines last, so that they are seen where lines cross.
+    // Error lines are drawn last, so that they stay visible at crossings.
     let is_error = |line: &&Line| drawing.links.get(line.link).is_some_and(|link| link.on_error);
     for part in placed.lines.iter().filter(|line| !is_error(line)).chain(placed.lines.iter().filter(is_error))
     {
         let link = drawing.links.get(part.link);
         svg.push_str(if link.is_some_and(|link| link.on_error) { "<g class=\"error\">" } else { "<g>" });
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(svg, "<path class=\"line\" d=\"{}\"/>", part.path);
         if let Some((x, y)) = part.head {
             let (x, y) = (round(x), round(y));
@@ -126,7 +126,7 @@ fn write_label(svg: &mut String, link: &Link, area: &Area) {
     let _ = writeln!(svg, "<g{class}><title>{}</title>{box_}{inside}</g>", xml(&label.full));
 }
 
-/// The same in words.
+/// Describes the graph in words.
 fn describe(drawing: &Drawing) -> String {
     let name = |index: usize| drawing.items.get(index).map_or("?", |item| item.name.as_str());
     let nodes: Vec<&str> = drawing
@@ -141,7 +141,7 @@ fn describe(drawing: &Drawing) -> String {
         count => format!("{count} nodes: {}.", nodes.join("; ")),
     };
     let is_join = |index: usize| drawing.items.get(index).is_some_and(|item| item.shape == Shape::Join);
-    // What leads to a join is told together with what follows it.
+    // A link to a join is described together with the link that follows the join.
     for link in drawing.links.iter().filter(|link| !is_join(link.to)).take(MOST_SENTENCES) {
         let from = if is_join(link.from) {
             let sources = drawing.links.iter().filter(|other| other.to == link.from);

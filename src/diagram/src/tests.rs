@@ -1,4 +1,4 @@
-//! Structure of the pictures: nothing lies over anything, everything is there, nothing breaks out.
+//! Picture structure: nothing overlaps, nothing is missing, nothing breaks out of its element.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::place::{Placed, place};
 use super::{TooLarge, mermaid, svg};
 use engine::parse;
 
-/// A support desk: choices, a fan-out, a join, a loop, a way around an error.
+/// A support desk: branches, a fan-out, a join, a loop, an error path.
 fn desk() -> Value {
     json!({
         "format": "graph/1",
@@ -36,7 +36,7 @@ fn desk() -> Value {
     })
 }
 
-/// Many nodes with edges here and there, loops among them; always the same for the same number.
+/// A graph with pseudorandom edges and loops; the same seed gives the same graph.
 fn tangle(seed: u64, count: u64) -> Value {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = |below: u64| {
@@ -70,7 +70,7 @@ fn placed(graph: &Value) -> (Drawing, Placed) {
     (drawing, placed)
 }
 
-/// Asserts what makes a picture readable.
+/// Asserts that a picture is readable.
 fn assert_readable(graph: &Value) {
     let (drawing, placed) = placed(graph);
     let areas: Vec<_> = placed.vertices.iter().filter(|(vertex, _)| *vertex != Vertex::Bend).collect();
@@ -85,7 +85,7 @@ fn assert_readable(graph: &Value) {
             assert!(apart, "{one:?} lies over {two:?}");
         }
     }
-    // Long lines pass boxes at a distance.
+    // Long lines keep a distance from boxes.
     for (_, bend) in placed.vertices.iter().filter(|(vertex, _)| *vertex == Vertex::Bend) {
         for (_, area) in areas.iter().filter(|(_, area)| (area.y - bend.y).abs() < 1.0) {
             assert!((area.x - bend.x).abs() >= area.width / 2.0 + 8.0, "a line runs through {area:?}");
@@ -104,7 +104,7 @@ fn assert_readable(graph: &Value) {
     }
 }
 
-/// The elements of a document that opens and closes them in order; panics when it does not.
+/// Returns a document's elements. Panics if tags are not closed in order.
 fn elements(document: &str) -> Vec<String> {
     let (mut open, mut all, mut rest) = (Vec::new(), Vec::new(), document);
     while let Some(at) = rest.find('<') {
@@ -216,7 +216,7 @@ fn whatever_is_written_stays_text() {
     assert!(document.chars().all(|letter| letter == '\n' || (!letter.is_control() && letter != '\u{202e}')));
     let text = mermaid(&graph);
     assert!(!text.contains("<script") && !text.contains("%%") && !text.contains("\u{1b}"), "{text}");
-    // Besides its own breaks and arrows it has no bracket of HTML, and every quote is one of a label's two.
+    // Besides its line breaks and arrows, no text has an HTML bracket, and every quote belongs to a label's pair.
     for line in text.lines() {
         assert!(!line.replace("<br/>", "").contains('<'), "{line}");
         assert_eq!(line.matches('"').count() % 2, 0, "{line}");
@@ -242,7 +242,7 @@ fn what_is_too_large_is_refused_quickly() {
     let graph = parse(&tangle(7, 700)).unwrap();
     assert_eq!(svg(&graph, "x"), Err(TooLarge));
     assert!(mermaid(&graph).lines().count() > 700);
-    // Few boxes, but each of a long chain leads to END too.
+    // Few boxes, but each node in a long chain also leads to END.
     let count = 290;
     let name = |index: usize| format!("n{index}");
     let nodes: Vec<Value> =

@@ -1,20 +1,20 @@
-//! Texts of a picture: made harmless, shortened, measured.
+//! Picture texts: made harmless, shortened, measured.
 
-/// Whether a letter only steers those around it: directions, joins, marks that are not visible.
+/// Whether a character is invisible or only affects its neighbours: directions, joiners, invisible marks.
 fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
         | '\u{fff0}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// One line of letters that can be seen; white space becomes a single blank.
+/// Returns a single line of visible characters; white space becomes a single blank.
 pub(super) fn line(text: &str) -> String {
     let letters = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     let seen: String = letters.filter(|letter| !is_invisible(*letter)).collect();
     seen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The beginning of a text that is too long.
+/// Truncates a text that is too long.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -23,7 +23,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     format!("{}…", short.trim_end())
 }
 
-/// Text or an attribute's value in XML.
+/// Escapes XML text or an attribute value.
 pub(super) fn xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -39,7 +39,7 @@ pub(super) fn xml(text: &str) -> String {
     escaped
 }
 
-/// How wide a text is likely to be in a face without serifs, generously.
+/// Estimates the width of a text in a sans-serif font, generously.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }

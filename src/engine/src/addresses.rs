@@ -1,4 +1,4 @@
-//! Warnings about addresses that receive a secret and that the caller of a run can choose.
+//! Warns about addresses that receive a secret and that a run's caller can choose.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,13 @@ use crate::compile::credentials;
 use crate::effects::effects;
 use crate::template::{names_of_expression, names_of_template};
 
-/// Fields of nodes and tools that hold an address.
+/// Node and tool fields that hold an address.
 const ADDRESSES: [&str; 5] = ["url", "base_url", "webhook_url", "dsn", "request/url"];
 /// The contents of a run request.
 const CHOSEN: [&str; 2] = ["inputs", "config"];
 
-/// Warns about each node with a secret whose address comes from `inputs` or `config`; pointers begin at the graph.
+/// Returns a warning for each node with a secret whose address comes from `inputs` or `config`. Pointers start at the
+/// graph.
 #[must_use]
 pub fn address_warnings(graph: &Value) -> Vec<FieldError> {
     let uses = credentials(graph);
@@ -46,7 +47,7 @@ fn warning(pointer: String, from: &str, secret: &str) -> FieldError {
     FieldError::new(pointer, "secret_address", message).suggest(hint)
 }
 
-/// The innermost node or tool around a text.
+/// Finds the innermost node or tool around a text.
 fn owner<'a>(nodes: &'a BTreeSet<String>, pointer: &str) -> Option<&'a String> {
     let mut end = pointer.len();
     while let Some(outer) = pointer.get(..end) {
@@ -58,16 +59,16 @@ fn owner<'a>(nodes: &'a BTreeSet<String>, pointer: &str) -> Option<&'a String> {
     None
 }
 
-/// The name from which the host of an address is filled.
+/// Returns the name that fills the host in an address.
 fn chosen_by(address: &str) -> Option<&'static str> {
     let host = authority(address);
-    // An expression that fills the whole text, or a text that ends in the middle of a block.
+    // The host may be an expression that fills the whole text, or may end in the middle of a block.
     let names = names_of_template(host).or_else(|_| names_of_template(address));
     let names = names.or_else(|_| names_of_expression(host)).unwrap_or_default();
     CHOSEN.into_iter().find(|chosen| names.iter().any(|name| name.split('.').next() == Some(*chosen)))
 }
 
-/// The part of an address that names the host, with its templates: up to the first `/`, `?` or `#` after the scheme. A
+/// Returns the host part of an address, with its templates: up to the first `/`, `?` or `#` after the scheme. A
 /// template or a secret at the beginning may contain the scheme.
 fn authority(address: &str) -> &str {
     let mut at = 0;

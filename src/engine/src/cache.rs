@@ -1,23 +1,23 @@
-//! Results of pure nodes that were asked to be kept for a while. Lost with the process: it only saves work.
+//! Caches results of pure nodes whose graph requests it. The cache only saves work; it is lost with the process.
 
 use std::time::Duration;
 
 use moka::sync;
 
-/// Bytes of results that are kept; the least used go first.
+/// Maximum cached result bytes; the least used results are evicted first.
 const CAPACITY: u64 = 64 << 20;
 
-/// What makes a result the same: the node and its input.
+/// The cache key: a digest of the node and its input.
 pub(crate) type Key = [u8; 32];
 
-/// Results of pure nodes. Cheap to clone.
+/// A result cache for pure nodes. Cheap to clone.
 #[derive(Clone)]
 pub struct Cache(sync::Cache<Key, Kept>);
 
 #[derive(Clone)]
 struct Kept {
     result: std::sync::Arc<str>,
-    /// In monotonic time.
+    /// Expiry in monotonic time.
     until: Duration,
 }
 
@@ -29,13 +29,13 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// The result that is kept, JSON.
+    /// Returns the cached result as JSON.
     pub(crate) fn get(&self, key: &Key, now: Duration) -> Option<std::sync::Arc<str>> {
         let kept = self.0.get(key)?;
         (now < kept.until).then_some(kept.result)
     }
 
-    /// Keeps a result until then.
+    /// Stores a result until `until`.
     pub(crate) fn put(&self, key: Key, result: &str, until: Duration) {
         self.0.insert(key, Kept { result: result.into(), until });
     }

@@ -1,9 +1,9 @@
-//! Digests of JSON: of versions by their text, of other documents by their canonical form (RFC 8785).
+//! JSON digests: of the text for versions, of the canonical form (RFC 8785) for other documents.
 
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value};
 
-/// The document has no canonical form: a number that a double cannot hold.
+/// The document has no canonical form, because a double cannot hold one of its numbers.
 #[derive(Debug, thiserror::Error)]
 #[error("the document has no canonical form: {0}")]
 pub struct CanonicalError(String);
@@ -13,7 +13,7 @@ fn canonical(value: &Value) -> Result<Vec<u8>, CanonicalError> {
     serde_json_canonicalizer::to_vec(value).map_err(|error| CanonicalError(error.to_string()))
 }
 
-/// Integers over 2^53 would be rounded, and two different graphs would be one.
+/// Refuses integers over 2^53: they would be rounded, so that two different graphs would have one digest.
 fn check_numbers(value: &Value) -> Result<(), CanonicalError> {
     const EXACT: u64 = 1 << 53;
     match value {
@@ -32,35 +32,35 @@ fn check_numbers(value: &Value) -> Result<(), CanonicalError> {
     }
 }
 
-/// The digest of a document.
+/// Returns a document's digest.
 ///
 /// # Errors
-/// [`CanonicalError`] when it has no canonical form.
+/// [`CanonicalError`] if the document has no canonical form.
 pub fn digest(graph: &Value) -> Result<[u8; 32], CanonicalError> {
     Ok(sha256(&[&canonical(graph)?]))
 }
 
-/// The digest of a version: the SHA-256 of its graph and its runnable config as compact JSON, with a line feed between them. The order
-/// of members counts: a model writes the members of its answer in the order of the schema.
+/// Returns a version's digest: the SHA-256 of its graph and its runnable config as compact JSON, with a line feed
+/// between them. Member order counts: a model writes the members of its answer in the schema's order.
 #[must_use]
 pub fn identity(graph: &Value, config: Option<&Map<String, Value>>) -> [u8; 32] {
     let config = config.map(serde_json::to_string).and_then(Result::ok);
     sha256(&[text(graph).as_bytes(), b"\n", config.as_deref().unwrap_or("null").as_bytes()])
 }
 
-/// A value's JSON text. Twice as fast as `to_string`, which goes through a formatter.
+/// Serializes a value. Twice as fast as `to_string`, which uses a formatter.
 pub(crate) fn text(value: &Value) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// SHA-256 of a value's JSON text, and the length of the text in bytes.
+/// Returns the SHA-256 of a value's JSON text, and that text's length in bytes.
 pub(crate) fn text_digest(value: &Value) -> ([u8; 32], usize) {
     let text = text(value);
     (sha256(&[text.as_bytes()]), text.len())
 }
 
-/// Whether a digest of a journal is the one of this value, whose own is `digest`. Rows of older builds have the digest of the text with
-/// sorted members.
+/// Whether a recorded digest belongs to this value, whose current digest is `digest`. Older builds recorded the
+/// digest of the text with sorted members.
 pub(crate) fn is_digest_of(recorded: [u8; 32], value: &Value, digest: [u8; 32]) -> bool {
     recorded == digest || {
         let mut sorted = value.clone();

@@ -1,8 +1,8 @@
-//! The channels of `state`: what they begin with and how a write changes them. Pure.
+//! The channels of `state`: initial values and write rules. Pure.
 
 use serde_json::{Map, Number, Value};
 
-/// The largest integer up to which doubles have every integer.
+/// Doubles represent every integer up to this one exactly.
 const EXACT: u128 = 1 << 53;
 
 /// A channel of `state`.
@@ -10,31 +10,31 @@ const EXACT: u128 = 1 << 53;
 pub struct Channel {
     /// Its name.
     pub name: String,
-    /// How writes change it.
+    /// The rule for writes.
     pub rule: Rule,
-    /// What it begins with.
+    /// Initial value.
     pub initial: Value,
 }
 
-/// How a write changes a channel.
+/// The effect of a write on a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// The last write stays.
+    /// Keeps the last write.
     Replace,
-    /// A list: the write is added at the end; a list's entries one by one.
+    /// Appends the write to a list; if the write is a list, appends its entries.
     Append,
-    /// An object: the write's members come over those there are.
+    /// Merges the write's members into an object; they override existing ones.
     Merge,
-    /// A number: added up.
+    /// Adds numbers.
     Sum,
-    /// The smallest number.
+    /// Keeps the smallest number.
     Min,
-    /// The largest number.
+    /// Keeps the largest number.
     Max,
 }
 
 impl Rule {
-    /// Their names in a graph.
+    /// Rule names in a graph.
     pub(crate) const NAMES: [&'static str; 6] = ["replace", "append", "merge", "sum", "min", "max"];
 
     pub(crate) fn read(name: &str) -> Self {
@@ -48,7 +48,7 @@ impl Rule {
         }
     }
 
-    /// What a channel begins with unless the graph says otherwise.
+    /// The default initial value.
     pub(crate) fn empty(self) -> Value {
         match self {
             Self::Append => Value::Array(Vec::new()),
@@ -58,7 +58,7 @@ impl Rule {
         }
     }
 
-    /// Whether a channel of this rule may hold `value`.
+    /// Whether a channel with this rule may hold `value`.
     pub(crate) fn holds(self, value: &Value) -> bool {
         match self {
             Self::Replace => true,
@@ -69,7 +69,7 @@ impl Rule {
         }
     }
 
-    /// What a write of it has to be, in words.
+    /// The type that a write must have, in words.
     fn wanted(self) -> &'static str {
         match self {
             Self::Merge => "an object",
@@ -80,10 +80,10 @@ impl Rule {
 }
 
 impl Channel {
-    /// What the channel holds after `write`.
+    /// Returns the channel's value after `write`.
     ///
     /// # Errors
-    /// One line when the write does not fit the rule.
+    /// One line if the write does not fit the rule.
     pub(crate) fn write(&self, before: Value, write: Value) -> Result<Value, String> {
         match (self.rule, before, write) {
             (Rule::Replace, _, write) => Ok(write),
@@ -135,7 +135,7 @@ fn less(a: &Number, b: &Number) -> bool {
     }
 }
 
-/// The type of a value, in words.
+/// Describes a value's type in words.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,8 +1,8 @@
-//! `[[name]]`: secrets of the workspace's vault that a graph's own text names.
+//! `[[name]]`: references to vault secrets in a graph's text.
 //!
-//! Only what stands in the graph counts. A text is cut at its references before anything in it is filled, and what
-//! templates make is never searched for references: a visitor who chats with a workflow cannot name its secrets. Until
-//! a call is made there is only the name, and where in the filled text it stands.
+//! Only references in the graph itself count. A text is split at its references before anything is filled, and
+//! template output is never searched for references: a visitor who chats with a workflow cannot name its secrets.
+//! Until a call is made, only the name and its position in the filled text exist.
 
 use std::fmt::Write as _;
 
@@ -18,10 +18,10 @@ use crate::graph::fields::escape;
 use crate::tags;
 use crate::template::Filling;
 
-/// Bytes of a name with the blanks around it.
+/// Maximum bytes of a name with surrounding blanks.
 const LONGEST_REFERENCE: usize = 256;
 
-/// A part of a text of a graph.
+/// A part of a graph's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Segment<'a> {
     /// A template.
@@ -30,7 +30,7 @@ pub(crate) enum Segment<'a> {
     Secret(&'a str),
 }
 
-/// A text cut at its references. What stands inside of `{{ … }}`, `{% … %}` and raw blocks is none.
+/// Splits a text at its references. `{{ … }}`, `{% … %}` and raw blocks contain none.
 pub(crate) fn segments(text: &str) -> Vec<Segment<'_>> {
     let mut found = Vec::new();
     let (mut begun, mut at, mut balance) = (0, 0, 0);
@@ -57,10 +57,10 @@ pub(crate) fn segments(text: &str) -> Vec<Segment<'_>> {
     found
 }
 
-/// The name that a text begins with as `[[name]]`, and how long that is.
+/// Parses `[[name]]` at the beginning of a text. Returns the name and the reference's length.
 fn reference(text: &str) -> Option<(&str, usize)> {
     let inside = text.strip_prefix("[[")?;
-    // No further, or a text of brackets alone would be read again from each of them.
+    // Bounded: otherwise a text of brackets would be searched again from each bracket.
     let end = inside.as_bytes().windows(2).take(LONGEST_REFERENCE).position(|pair| pair == b"]]")?;
     let inside = inside.get(..end)?;
     let name = inside.trim_matches(' ');
@@ -71,7 +71,7 @@ pub(crate) fn has_secrets(segments: &[Segment<'_>]) -> bool {
     segments.iter().any(|segment| matches!(segment, Segment::Secret(_)))
 }
 
-/// Where a secret goes: into the text at `pointer`, before its byte `at`, where `[[name]]` stands.
+/// The position for a secret: replaces `[[name]]` at byte offset `at` in the text at `pointer`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hole {
     pub(crate) pointer: String,
@@ -80,14 +80,14 @@ pub(crate) struct Hole {
 }
 
 impl Hole {
-    /// What stands there until the call.
+    /// The placeholder until the call fills it.
     pub(crate) fn text(&self) -> String {
         format!("[[{}]]", self.name)
     }
 }
 
-/// The input of a node that calls out: its fields filled, and beside them the places of the secrets in them. What
-/// templates made can look like a reference and is none, because no place names it.
+/// Builds the input of a node that calls out: its filled fields and, separately, the positions of secrets in them.
+/// Template output that looks like a reference is not one, because no position points to it.
 pub(crate) fn fill_fields<'a>(
     fields: impl IntoIterator<Item = (&'static str, Option<&'a Value>)>,
     scope: &View,
@@ -145,7 +145,7 @@ fn fill(
     })
 }
 
-/// The fields of an input, and the places of the secrets in them.
+/// Splits an input into its fields and the positions of secrets in them.
 pub(crate) fn read_input(mut input: Value) -> Result<(Value, Vec<Hole>), NodeError> {
     let fields = input.get_mut("fields").map(Value::take).unwrap_or_default();
     let holes = input.get_mut("secrets").map(Value::take).unwrap_or_default();
@@ -154,7 +154,7 @@ pub(crate) fn read_input(mut input: Value) -> Result<(Value, Vec<Hole>), NodeErr
     Ok((fields, holes))
 }
 
-/// Puts secrets into their places. `spelt` says how one is written there.
+/// Inserts secrets at their positions. `spelt` encodes a secret for its position.
 pub(crate) fn put_in(
     fields: &mut Value,
     holes: &[Hole],
@@ -162,7 +162,7 @@ pub(crate) fn put_in(
     spelt: impl Fn(&Hole, &str) -> String,
 ) -> Result<(), NodeError> {
     let gone = || NodeError::failed("the position of a secret no longer exists");
-    // From the last to the first: the places before one stay where they are.
+    // Last to first, so that earlier positions stay valid.
     for hole in holes.iter().rev() {
         let Some(Value::String(text)) = fields.pointer_mut(&hole.pointer) else { return Err(gone()) };
         let end = hole.at.saturating_add(hole.text().len());

@@ -1,23 +1,23 @@
-//! Cuts a text into chunks: whole paragraphs, sentences or words where they fit, and never inside a character that people see
-//! as one, unless that alone is too long.
+//! Cuts a text into chunks: whole paragraphs, sentences or words where they fit. A user-perceived character is split
+//! only if it alone is too long.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What is kept whole.
+/// The unit that is kept whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
-    /// What stands between empty lines.
+    /// Text between empty lines.
     Paragraphs,
     /// Sentences (UAX 29).
     Sentences,
-    /// Words (UAX 29); the size counts them.
+    /// Words (UAX 29); the size counts words.
     Words,
     /// Grapheme clusters.
     Characters,
 }
 
 impl By {
-    /// What is cut where one of these is too long.
+    /// The smaller unit for a part that is too long.
     fn smaller(self) -> Option<Self> {
         match self {
             Self::Paragraphs => Some(Self::Sentences),
@@ -37,18 +37,18 @@ impl By {
     }
 }
 
-/// Bytes in which a sentence ends, or is taken for ended. Finding the end looks ahead, and in some texts from every letter
-/// to the end of what it is given.
+/// Maximum sentence bytes; a longer one is cut here. Finding the end looks ahead; in some texts, from every letter to
+/// the end of the window.
 const SENTENCE: usize = 2_048;
 
-/// The sentences of a text (UAX 29), and what stands between them.
+/// Splits a text into sentences (UAX 29) and the text between them.
 fn sentences(text: &str) -> Vec<&str> {
     let (mut found, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         let window = rest.get(..rest.floor_char_boundary(SENTENCE.min(rest.len()))).unwrap_or(rest);
         let whole = window.len() == rest.len();
         let mut parts: Vec<&str> = window.split_sentence_bounds().collect();
-        // The last one may go on behind the window.
+        // The last sentence may continue after the window.
         if !whole && parts.len() > 1 {
             parts.pop();
         }
@@ -59,17 +59,17 @@ fn sentences(text: &str) -> Vec<&str> {
     found
 }
 
-/// How a text is cut.
+/// Chunk settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
     pub(crate) by: By,
-    /// Most of a chunk, in words or characters.
+    /// Maximum chunk size, in words or characters.
     pub(crate) size: usize,
-    /// Most that two neighbours share; at most half of `size`.
+    /// Maximum overlap between neighbours; at most half of `size`.
     pub(crate) overlap: usize,
 }
 
-/// A chunk; `start` and `end` are counted in characters.
+/// A chunk; `start` and `end` are character offsets.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: &'a str,
@@ -80,15 +80,15 @@ pub(crate) struct Piece<'a> {
 /// The smallest part that is not cut.
 #[derive(Debug, Clone, Copy)]
 struct Atom {
-    /// Bytes from the text's beginning to its end.
+    /// End offset in the text, in bytes.
     until: usize,
-    /// Characters of it.
+    /// Number of characters.
     letters: usize,
-    /// What it counts of a chunk's size.
+    /// Amount that it adds to a chunk's size.
     counts: usize,
 }
 
-/// The chunks of a text, without white space around them; `None` when there are more than `most`.
+/// Returns a text's chunks without surrounding white space; `None` if there are more than `most`.
 pub(crate) fn cut(text: &str, how: Cut, most: usize) -> Option<Vec<Piece<'_>>> {
     let mut atoms = Vec::new();
     divide(text, how.by, how, &mut atoms);
@@ -104,14 +104,14 @@ pub(crate) fn cut(text: &str, how: Cut, most: usize) -> Option<Vec<Piece<'_>>> {
         let until = atoms.get(behind - 1).map_or(bytes, |atom| atom.until);
         let last = pieces.last().map_or(0, |last| last.end);
         let piece = trimmed(text.get(bytes..until).unwrap_or_default(), letters);
-        // One that has nothing new but white space is none.
+        // A chunk that adds only white space is dropped.
         if let Some(piece) = piece.filter(|piece| piece.end > last) {
             if pieces.len() >= most {
                 return None;
             }
             pieces.push(piece);
         }
-        // The next one begins with as much of this one's end as it may share, and has to hold what follows too.
+        // The next chunk begins with the allowed overlap, but needs room for what follows.
         let (mut next, mut shared) = (behind, 0);
         let room = how.size.saturating_sub(counts(behind)).min(how.overlap);
         while behind < atoms.len() && next > first + 1 && shared + counts(next - 1) <= room {
@@ -126,7 +126,7 @@ pub(crate) fn cut(text: &str, how: Cut, most: usize) -> Option<Vec<Piece<'_>>> {
     Some(pieces)
 }
 
-/// Cuts where a part is too long into smaller ones.
+/// Splits parts that are too long into smaller ones.
 fn divide(text: &str, by: By, how: Cut, atoms: &mut Vec<Atom>) {
     for part in by.parts(text) {
         let letters = part.chars().count();
@@ -134,7 +134,7 @@ fn divide(text: &str, by: By, how: Cut, atoms: &mut Vec<Atom>) {
             && part.unicode_words().next().is_none()
             && let Some(last) = atoms.last_mut()
         {
-            // What stands between words belongs to the one before.
+            // Text between words belongs to the preceding word.
             (last.until, last.letters) = (last.until + part.len(), last.letters + letters);
             continue;
         }
@@ -154,7 +154,7 @@ fn divide(text: &str, by: By, how: Cut, atoms: &mut Vec<Atom>) {
     }
 }
 
-/// Each with the empty lines behind it.
+/// Returns paragraphs, each with the empty lines after it.
 fn paragraphs(text: &str) -> Vec<&str> {
     let (mut found, mut from, mut at, mut empty) = (Vec::new(), 0, 0, false);
     for line in text.split_inclusive('\n') {
@@ -170,7 +170,7 @@ fn paragraphs(text: &str) -> Vec<&str> {
     found
 }
 
-/// Without white space around it; `None` where nothing is left.
+/// Trims white space; `None` if nothing remains.
 fn trimmed(text: &str, before: usize) -> Option<Piece<'_>> {
     let rest = text.trim_start();
     let start = before + text.chars().count() - rest.chars().count();
@@ -215,7 +215,7 @@ mod tests {
     fn sentences_are_those_of_the_standard_wherever_a_window_ends() {
         let text = "Mr. Fox came late (at 8 p.m.) again. \u{201c}Why?\u{201d} she asked... Nobody knew!  It rained.\n".repeat(100);
         assert_eq!(sentences(&text), text.split_sentence_bounds().collect::<Vec<_>>());
-        // What would be looked through from every letter to its end, and one sentence that is longer than a window.
+        // Texts that are searched from every letter to the end, and one sentence longer than a window.
         for long in [format!("A.{}b", " ".repeat(200_000)), "word ".repeat(50_000), "ö)".repeat(50_000)] {
             let parts = sentences(&long);
             assert_eq!(parts.concat(), long);
@@ -227,7 +227,7 @@ mod tests {
     fn what_people_see_as_one_character_is_not_cut() {
         let family = "👨‍👩‍👧";
         assert_eq!(texts(&family.repeat(3), By::Characters, 7, 0), [family; 3]);
-        // Longer than a chunk, it is.
+        // It is cut if it is longer than a chunk.
         assert_eq!(texts(&format!("e{}", "\u{301}".repeat(5)), By::Sentences, 3, 0).len(), 2);
         assert_eq!(cut("a b c", Cut { by: By::Words, size: 1, overlap: 0 }, 2), None);
     }

@@ -1,4 +1,5 @@
-//! What the nodes of a graph may do to the world, as it is written: a training refuses graphs that would send something.
+//! Side effects of a graph's nodes, judged by their written fields: a training refuses graphs that would send
+//! something.
 
 use serde_json::Value;
 use wire::CollectionVerb;
@@ -7,22 +8,22 @@ use crate::execute::Effect;
 use crate::nodes::{self, UPDATE, is_collection_name, tools_of_verb};
 use crate::references::{Reference, kind, named};
 
-/// A node of a graph, on its own or inside another one.
+/// A node in a graph, on its own or nested in another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeEffect {
     /// JSON pointer to it.
     pub pointer: String,
-    /// Its name in traces, without numbers: `each` for the nodes of a `for_each`, `agent.tool` for those of a tool.
+    /// Its name in traces, without numbers: `each` for nodes in a `for_each`, `agent.tool` for tool nodes.
     pub node: String,
-    /// Its type; `mcp` for a tool of a server of an agent.
+    /// Its type; `mcp` for a tool on an agent's server.
     pub kind: String,
-    /// What it may do, with its fields as they are written: a fixed GET only reads.
+    /// Its effect, judged by its written fields: a fixed GET only reads.
     pub effect: Effect,
     /// The workflow that it runs.
     pub workflow: Option<Reference>,
 }
 
-/// The effects of every node, in the order of the graph; nothing of nodes that have no known type.
+/// Lists the effects of all nodes in graph order; skips nodes without a known type.
 #[must_use]
 pub fn effects(graph: &Value) -> Vec<NodeEffect> {
     let nodes = graph.get("nodes").and_then(Value::as_array).into_iter().flatten();
@@ -34,17 +35,17 @@ pub fn effects(graph: &Value) -> Vec<NodeEffect> {
     found
 }
 
-/// Every workflow that a graph names, in the order of its nodes; also of one with mistakes.
+/// Lists every workflow that a graph names, in node order. Invalid graphs are accepted.
 #[must_use]
 pub fn references(graph: &Value) -> Vec<Reference> {
     effects(graph).into_iter().filter_map(|found| found.workflow).collect()
 }
 
-/// A node, and those inside it.
+/// Adds a node and its nested nodes.
 fn of_node(node: &Value, pointer: &str, name: &str, found: &mut Vec<NodeEffect>) {
     let Some(kind) = kind(node) else { return };
     if kind == "for_each" {
-        // Its name stands for the nodes inside.
+        // The body's nodes use this node's name.
         let body = node.get("body").unwrap_or(&Value::Null);
         return of_node(body, &format!("{pointer}/body"), name, found);
     }
@@ -100,7 +101,7 @@ fn of_tool(tool: &Value, pointer: &str, agent: &str, found: &mut Vec<NodeEffect>
         Some("code") => add(own, "code", Effect::Pure, None),
         Some("client") => add(own, "client_tool", Effect::Wait, None),
         Some("workflow") => add(own, "sub_workflow", Effect::Nested, named(tool, pointer.to_owned())),
-        // Which tools a server has, only the server knows: without a list of those that may be called, the agent itself may send.
+        // Only the server knows its tools: without a list of allowed tools, the agent itself counts as sending.
         Some("mcp") => match tool.get("allow").and_then(Value::as_array) {
             Some(allowed) if !allowed.is_empty() => {
                 for tool in allowed.iter().filter_map(Value::as_str) {
@@ -113,27 +114,27 @@ fn of_tool(tool: &Value, pointer: &str, agent: &str, found: &mut Vec<NodeEffect>
     }
 }
 
-/// A collection that a node, or a tool of an agent, uses.
+/// A collection used by a node or an agent's tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionUse {
     /// JSON pointer to the node or the tool.
     pub pointer: String,
     /// Its name as in [`NodeEffect::node`].
     pub node: String,
-    /// The collection; `None` if the graph does not write out a name.
+    /// The collection; `None` if the graph does not name it literally.
     pub collection: Option<String>,
-    /// What is done with its records.
+    /// The operation on its records.
     pub verb: CollectionVerb,
 }
 
-/// Every use of a collection, in the order of the graph.
+/// Lists every collection use in graph order.
 #[must_use]
 pub fn collection_uses(graph: &Value) -> Vec<CollectionUse> {
     let uses = effects(graph).into_iter().filter_map(|found| {
         let written = graph.pointer(&found.pointer)?;
         let verb = match found.kind.as_str() {
             "collection_get" | "collection_query" => CollectionVerb::Read,
-            // A tool has an entry for each of its verbs.
+            // A tool has one entry per verb.
             "collection_put" if kind(written) == Some("collection") => {
                 let updates = found.node.rsplit('.').next().is_some_and(|name| name.starts_with(UPDATE));
                 if updates { CollectionVerb::Update } else { CollectionVerb::Create }
@@ -153,7 +154,7 @@ pub fn collection_uses(graph: &Value) -> Vec<CollectionUse> {
     uses.collect()
 }
 
-/// Whether the request's method is fixed and changes nothing.
+/// Whether the request has a fixed method that changes nothing.
 fn only_asks(request: &Value) -> bool {
     request.get("method").is_none_or(|method| method == "GET" || method == "HEAD")
 }

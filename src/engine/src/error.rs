@@ -1,4 +1,4 @@
-//! Why a node or a run failed.
+//! Node and run failures.
 
 use std::time::Duration;
 
@@ -7,44 +7,44 @@ use wire::ErrorCode;
 
 use models::ModelError;
 
-/// A node's failure; the engine adds which node it was.
+/// A node's failure; the engine adds the node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NodeError {
-    /// `node.failed`, `node.timeout` or a code of the node's own group.
+    /// `node.failed`, `node.timeout` or a code specific to the node type.
     pub code: ErrorCode,
-    /// For the run's record; may quote what the node was given.
+    /// For the run's record; may quote the node's input.
     pub message: String,
-    /// Whether another attempt may go well.
+    /// Whether another attempt may succeed.
     pub retryable: bool,
-    /// How long the called service asks to wait.
+    /// Wait requested by the called service.
     pub retry_after: Option<Duration>,
-    /// The node inside this one that failed: its whole path in the journal.
+    /// The nested node that failed: its full journal path.
     pub node: Option<String>,
-    /// Tokens of the models' answers that the attempt received, as results have it.
+    /// Tokens of the model answers that the attempt received, in the format of results.
     pub usage: Option<Value>,
 }
 
 impl NodeError {
-    /// A failure that another attempt would meet again.
+    /// Creates a failure that would repeat on retry.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), retryable: false, retry_after: None, node: None, usage: None }
     }
 
-    /// A failure without a code of its own, that another attempt would meet again.
+    /// Creates a failure without a specific code that would repeat on retry.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::NodeFailed, message)
     }
 
-    /// A failure that another attempt may not meet.
+    /// Creates a failure that a retry may avoid.
     #[must_use]
     pub fn retryable(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { retryable: true, ..Self::new(code, message) }
     }
 
-    /// What graphs see of it.
+    /// Returns the error as graphs see it.
     pub(crate) fn as_result(&self) -> Value {
         let mut error = json!({"code": self.code.as_str(), "message": self.message});
         if let (Some(node), Some(members)) = (&self.node, error.as_object_mut()) {
@@ -64,7 +64,7 @@ impl From<ModelError> for NodeError {
     }
 }
 
-/// Why a run ended without an output.
+/// The reason why a run ended without an output.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RunError {
@@ -72,9 +72,9 @@ pub struct RunError {
     pub code: ErrorCode,
     /// For the run's record.
     pub message: String,
-    /// The node that failed, if one did: its whole path, as `outer/inner` in a sub-workflow.
+    /// The failed node, if any, with its full path: `outer/inner` in a sub-workflow.
     pub node: Option<String>,
-    /// Whether another run may go well.
+    /// Whether another run may succeed.
     pub retryable: bool,
 }
 

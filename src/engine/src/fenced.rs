@@ -1,12 +1,12 @@
-//! The JSON of a model's answer.
+//! JSON in a model's answer.
 
 use kernel::json::{self, JsonError, Numbers};
 use serde_json::Value;
 
-/// The JSON of an answer, also out of the fence that models like to put around it.
+/// Parses an answer's JSON, without the Markdown fence that models like to add.
 ///
 /// # Errors
-/// The answer has other text in it, or none, or a number that would be rounded.
+/// The answer contains other text, no JSON, or a number that would be rounded.
 pub fn json(text: &str) -> Result<Value, JsonError> {
     let trimmed = text.trim();
     let fenced = trimmed.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));

@@ -1,4 +1,4 @@
-//! Functions of a graph's modules that something beside its nodes calls: the evaluators of trainings.
+//! Module functions that are called from outside the graph: training evaluators.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::NodeError;
 use crate::execute::Plan;
 use crate::graph::modules;
 
-/// A function of a module, with the modules that it may import.
+/// A module's function, with the modules that it may import.
 #[derive(Debug, Clone)]
 pub struct Function {
     language: Language,
@@ -20,7 +20,7 @@ pub struct Function {
     entry: Entry,
 }
 
-/// Those of these modules that have this name, with or without its extension: none, one, or one of each language.
+/// Returns the modules with this name, with or without its extension: none, one, or one per language.
 #[must_use]
 pub fn modules_named<'m>(modules: impl Iterator<Item = &'m str>, name: &str) -> Vec<&'m str> {
     let is_named =
@@ -29,8 +29,8 @@ pub fn modules_named<'m>(modules: impl Iterator<Item = &'m str>, name: &str) -> 
 }
 
 impl Plan {
-    /// A function of the graph's modules; `module` with or without its extension. Whether the module has the function is known when it
-    /// is called.
+    /// Returns a function from the graph's modules; `module` with or without its extension. Whether the module
+    /// defines the function is only known when it is called.
     ///
     /// # Errors
     /// No module has the name, or two modules have it.
@@ -52,19 +52,20 @@ impl Plan {
         Ok(Function { language, modules, entry })
     }
 
-    /// The functions of each module of the graph, by the module's name with its extension. A module that cannot be loaded has none.
+    /// Lists the functions of each module by the module's name with its extension. The list is empty for a module
+    /// that cannot be loaded.
     ///
     /// # Errors
-    /// The sandbox cannot be asked now.
+    /// The sandbox is not available now.
     pub async fn functions(&self, sandbox: &Sandbox) -> Result<BTreeMap<String, Vec<String>>, NodeError> {
         self.functions_where(|_| true, sandbox).await
     }
 
-    /// The same for the modules that `named` has, with or without their extension. The other ones are there without their functions: to load a
-    /// module takes time.
+    /// As [`Self::functions`], but only for the modules in `named`, with or without their extension. The others have
+    /// empty lists, because loading a module takes time.
     ///
     /// # Errors
-    /// The sandbox cannot be asked now.
+    /// The sandbox is not available now.
     pub async fn functions_of(
         &self,
         named: &[&str],
@@ -90,7 +91,7 @@ impl Plan {
         Ok(functions)
     }
 
-    /// The functions of a module. What was found is remembered with the plan.
+    /// Lists a module's functions. The plan caches the result.
     async fn surveyed(
         &self,
         language: Language,
@@ -120,11 +121,11 @@ impl Plan {
 }
 
 impl Function {
-    /// Calls the function with its only argument, in an interpreter of its own. `limit`: how long it may run; `most`: bytes of its result
-    /// as JSON.
+    /// Calls the function with its only argument, in a fresh interpreter. `limit`: maximum run time; `most`: maximum
+    /// result bytes as JSON.
     ///
     /// # Errors
-    /// [`NodeError`] with a code of the node `code`.
+    /// [`NodeError`] with a code of the `code` node.
     pub async fn call(
         &self,
         args: Value,
@@ -140,13 +141,13 @@ impl Function {
         Ok(outcome.value)
     }
 
-    /// Everything that its result depends on beside its argument: modules by name, with their code.
+    /// Everything besides its argument that its result depends on: modules by name, with their code.
     pub fn sources(&self) -> impl Iterator<Item = (&str, &str)> {
         self.modules.iter().map(|(name, source)| (name.as_str(), &**source))
     }
 }
 
-/// Why a call of code has no result.
+/// Converts a sandbox error into a node error.
 pub(crate) fn fault(error: SandboxError) -> NodeError {
     let code = match &error {
         SandboxError::Failed { .. } => ErrorCode::CodeFailed,
@@ -155,7 +156,7 @@ pub(crate) fn fault(error: SandboxError) -> NodeError {
         SandboxError::OutputTooLarge(_) => ErrorCode::CodeOutputTooLarge,
         SandboxError::Crashed => ErrorCode::CodeCrashed,
         SandboxError::Busy { .. } | SandboxError::QueueFull { .. } => ErrorCode::CodeBusy,
-        // What exactly is in the log: it names the machine's own paths.
+        // The log has the details: they name paths on this machine.
         SandboxError::Unavailable(_) => {
             return NodeError::retryable(ErrorCode::CodeUnavailable, ErrorCode::CodeUnavailable.message());
         }

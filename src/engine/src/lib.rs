@@ -1,7 +1,7 @@
-//! Workflow graphs: parse, check, compile, execute through a journal; the node catalogue; language models.
+//! Workflow graphs: parse, check, compile, and execute through a journal; the node catalogue; language models.
 //!
-//! The engine knows neither HTTP nor a database: what it needs from outside is a trait in [`ports`].
-//! Source of the format: `graph/1`.
+//! The engine knows neither HTTP nor a database: its external dependencies are traits in [`ports`]. Format:
+//! `graph/1`.
 
 mod addresses;
 mod cache;
@@ -57,25 +57,25 @@ pub use references::Reference;
 
 use serde_json::Value;
 
-/// Everything that is wrong with a graph.
+/// All problems of a graph.
 pub type Problems = Vec<wire::FieldError>;
 
-/// What the JSON Schema of a question has against an answer, with pointers below `base`; empty when it fits.
+/// Checks an answer against a question's JSON Schema, with pointers below `base`; empty if it matches.
 #[must_use]
 pub fn check_answer(schema: &Value, answer: &Value, base: &str) -> Problems {
     Schema::problems_of(schema, answer, base)
 }
 
-/// Checks that a text can be read as a template, whatever is in scope.
+/// Checks that a text parses as a template, regardless of the scope.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The parse error.
 pub fn check_template(text: &str) -> Result<(), String> {
     template::names_of_template(text).map(drop)
 }
 
-/// The prompts of the config that a template names; `None` for one whose name it does not write out. Empty for a text that cannot be
-/// read as a template.
+/// Lists the config prompts that a template names; `None` for one whose name is not spelled out. Empty if the text
+/// does not parse as a template.
 #[must_use]
 pub fn prompts_named(text: &str) -> Vec<Option<String>> {
     let names = template::names_of_template(text).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How large and how deep a value may be that goes into the journal.
+//! Size and depth limits for values that go into the journal.
 
 use serde_json::Value;
 use wire::ErrorCode;
@@ -6,17 +6,17 @@ use wire::ErrorCode;
 use crate::NodeError;
 use crate::canonical::text;
 
-/// Bytes of the largest value, as JSON.
+/// Maximum value size in JSON bytes.
 pub(crate) const LARGEST: usize = 8 << 20;
-/// Bytes of the largest data that a node gives to pages or to later turns, as JSON.
+/// Maximum size, in JSON bytes, of data that a node passes to pages or later turns.
 const LARGEST_DATA: usize = 64 << 10;
-/// Most lists and objects inside one another: what is deeper could not be read back from the journal.
+/// Maximum nesting of lists and objects: deeper values could not be read back from the journal.
 pub(crate) const DEEPEST: usize = 100;
 
-/// The value as JSON.
+/// Serializes a value.
 ///
 /// # Errors
-/// `node.result_too_large` when it is too large or too deep.
+/// `node.result_too_large` if the value is too large or too deep.
 pub(crate) fn json(value: &Value) -> Result<String, NodeError> {
     if depth(value) > DEEPEST {
         return Err(too_deep());
@@ -43,7 +43,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// About as many bytes as the value has as JSON.
+/// Approximate JSON size in bytes.
 pub(crate) fn size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -53,7 +53,7 @@ pub(crate) fn size(value: &Value) -> usize {
     }
 }
 
-/// Whether the texts of a value are longer than that altogether.
+/// Whether the value's texts exceed `bytes` in total.
 pub(crate) fn is_longer(value: &Value, bytes: usize) -> bool {
     fn left(value: &Value, bytes: usize) -> Option<usize> {
         match value {

@@ -1,7 +1,8 @@
-//! Limits on the work of templates: bytes, depth and time.
+//! Limits the work of templates: bytes, depth and time.
 //!
-//! The template machine counts its instructions, but one instruction can make a hundred megabytes or run for minutes. So each
-//! operation that makes or compares values reports here. The limits of a piece of work are those of its thread until it ends.
+//! The template machine counts its instructions, but a single instruction can create a hundred megabytes or run for
+//! minutes. So each operation that creates or compares values reports here. Limits belong to the thread until the
+//! work ends.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,33 +17,33 @@ use wire::ErrorCode;
 use crate::NodeError;
 use crate::limits::{DEEPEST, LARGEST, too_deep, too_large};
 
-/// Bytes of all values that one piece of work makes.
+/// Maximum bytes of all values that one piece of work creates.
 const MADE: usize = 24 << 20;
-/// Maximum time of one piece of work.
+/// Maximum time per piece of work.
 const TIME: Duration = Duration::from_secs(2);
-/// Bytes that brief work may make.
+/// Maximum bytes that brief work creates.
 const BRIEF_MADE: usize = 128 << 10;
-/// Operations of brief work.
+/// Maximum operations in brief work.
 const BRIEF_STEPS: usize = 1_000;
-/// Bytes counted for each part of a value, besides its text.
+/// Bytes charged per part of a value, besides its text.
 const PART: usize = 8;
-/// Bytes counted for an item of a list that is made.
+/// Bytes charged per created list item.
 const ITEM: usize = 24;
-/// Values of a lazy list that are counted together.
+/// Lazy list values that are charged together.
 const BLOCK: usize = 64;
 
-/// The limit that a piece of work has reached.
+/// The limit that the work reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
     /// Too many bytes.
     Bytes,
     /// Lists and objects nested too deeply.
     Depth,
-    /// More than this time.
+    /// Longer than this time.
     Time(Duration),
-    /// The caller has gone.
+    /// The caller is gone.
     Cancelled,
-    /// More than brief work may do.
+    /// More than brief work allows.
     Brief,
 }
 
@@ -59,14 +60,14 @@ impl Excess {
     }
 }
 
-/// The limits of one piece of work, and its use of them.
+/// The limits of one piece of work, and its usage.
 #[derive(Debug)]
 struct Meter {
     clock: SystemClock,
     time: Duration,
     cancelled: Option<Arc<AtomicBool>>,
     bytes: usize,
-    /// Operations left, of brief work.
+    /// Remaining operations, for brief work.
     steps: Option<usize>,
     excess: Option<Excess>,
 }
@@ -110,7 +111,7 @@ impl Meter {
     }
 }
 
-/// Restores the meter of the thread.
+/// Restores the thread's previous meter.
 struct Restore(Option<Meter>);
 
 impl Drop for Restore {
@@ -119,46 +120,46 @@ impl Drop for Restore {
     }
 }
 
-/// Does work within the limits of brief work; `None` if it needs more.
+/// Runs work within the brief limits; `None` if it needs more.
 pub(crate) fn briefly<T>(work: impl FnOnce() -> T) -> Option<T> {
     let _restore = Restore(METER.replace(Some(Meter::brief())));
     let done = work();
     (excess() != Some(Excess::Brief)).then_some(done)
 }
 
-/// Does work within the limits, until it is cancelled.
+/// Runs work within the normal limits, until it is cancelled.
 pub(crate) fn fully<T>(cancelled: Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
     let _restore = Restore(METER.replace(Some(Meter::new(TIME, Some(cancelled)))));
     work()
 }
 
-/// Does work within the time, and within the limits for bytes.
+/// Runs work within this time and the byte limits.
 pub(crate) fn within<T>(time: Duration, work: impl FnOnce() -> T) -> T {
     let _restore = Restore(METER.replace(Some(Meter::new(time, None))));
     work()
 }
 
-/// Does work within the limits that apply, or else within new ones.
+/// Runs work within the current limits, if any, or else within new ones.
 pub(crate) fn metered<T>(work: impl FnOnce() -> T) -> T {
     if METER.with_borrow(Option::is_some) { work() } else { within(TIME, work) }
 }
 
-/// The limit that was reached, if any.
+/// The limit reached, if any.
 pub(crate) fn excess() -> Option<Excess> {
     METER.with_borrow(|meter| meter.as_ref().and_then(|meter| meter.excess))
 }
 
-/// The error of the limit that was reached, if any.
+/// The error for the limit reached, if any.
 pub(crate) fn excess_error() -> Option<NodeError> {
     excess().map(Excess::error)
 }
 
-/// Whether the work is brief work.
+/// Whether the current work is brief work.
 pub(crate) fn is_brief() -> bool {
     METER.with_borrow(|meter| meter.as_ref().is_some_and(|meter| meter.steps.is_some()))
 }
 
-/// Records that work needs more than brief work may do.
+/// Records that the work exceeds the brief limits.
 pub(crate) fn exceed_brief() {
     METER.with_borrow_mut(|meter| {
         if let Some(meter) = meter.as_mut().filter(|meter| meter.steps.is_some()) {
@@ -167,7 +168,7 @@ pub(crate) fn exceed_brief() {
     });
 }
 
-/// Bytes that the work may still make.
+/// Bytes that the work may still create.
 pub(crate) fn room() -> usize {
     METER.with_borrow(|meter| meter.as_ref().map_or(LARGEST, |meter| meter.bytes.min(LARGEST)))
 }
@@ -185,23 +186,23 @@ fn with(change: impl FnOnce(&mut Meter) -> Result<(), Excess>) -> Result<(), Err
 /// Counts an operation.
 ///
 /// # Errors
-/// The work has taken too long, or was cancelled.
+/// The work took too long or was cancelled.
 pub(crate) fn step() -> Result<(), Error> {
     with(Meter::step)
 }
 
-/// Counts bytes before they are made.
+/// Counts bytes before they are created.
 ///
 /// # Errors
-/// They are too many, or as [`step`].
+/// Too many bytes, or as [`step`].
 pub(crate) fn make(bytes: usize) -> Result<(), Error> {
     with(|meter| meter.make(bytes))
 }
 
-/// Checks that a value of so many bytes may be made.
+/// Checks that a value of this size may be created.
 ///
 /// # Errors
-/// It is too large, or as [`step`].
+/// The value is too large, or as [`step`].
 pub(crate) fn fits(bytes: usize) -> Result<(), Error> {
     with(|meter| {
         meter.step()?;
@@ -209,10 +210,10 @@ pub(crate) fn fits(bytes: usize) -> Result<(), Error> {
     })
 }
 
-/// Bytes of a value if each part is counted as often as it occurs.
+/// Returns a value's bytes, with each part counted at every occurrence.
 ///
 /// # Errors
-/// It is too large or too deep, or as [`step`].
+/// The value is too large or too deep, or as [`step`].
 pub(crate) fn size(value: &View) -> Result<usize, Error> {
     step()?;
     let most = largest();
@@ -221,10 +222,10 @@ pub(crate) fn size(value: &View) -> Result<usize, Error> {
     Ok(most - left)
 }
 
-/// Counts a value that was made. A lazy list becomes a real one, so that none is nested in another.
+/// Counts a created value. Converts a lazy list into a real one, so that lazy lists do not nest.
 ///
 /// # Errors
-/// It is too large or too deep, or as [`step`].
+/// The value is too large or too deep, or as [`step`].
 pub(crate) fn made(value: View) -> Result<View, Error> {
     if let Some(text) = value.as_str() {
         make(text.len())?;
@@ -246,7 +247,7 @@ pub(crate) fn made(value: View) -> Result<View, Error> {
     Ok(value)
 }
 
-/// Bytes of the largest value that is looked through: brief work looks through little.
+/// Maximum size of a value that is traversed; small for brief work.
 fn largest() -> usize {
     if is_brief() { room() } else { LARGEST }
 }
@@ -262,7 +263,7 @@ fn real(value: &View) -> Result<View, Error> {
     Ok(View::from(items))
 }
 
-/// Checks a value's depth, and its bytes if each part is counted as often as it occurs.
+/// Checks a value's depth and its bytes, with each part counted at every occurrence.
 fn tree(value: &View, depth: usize, left: &mut usize) -> Result<(), Error> {
     let bytes = PART + value.as_str().map_or(0, str::len);
     *left = match left.checked_sub(bytes) {

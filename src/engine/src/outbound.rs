@@ -1,4 +1,4 @@
-//! What nodes that call out have in common: fields with secrets, requests, and what refusals mean.
+//! Shared parts of nodes that call out: fields with secrets, requests, and error responses.
 
 use kernel::{Clock, Secret};
 use net::{Limits, Method, NetError, Request, Response, Url};
@@ -16,20 +16,20 @@ use crate::redact::{Redactor, percent_encoded};
 use crate::template::{as_text, has_holes};
 use net::retry_after;
 
-/// Who calls.
+/// The `User-Agent` header.
 pub(crate) const USER_AGENT: &str = concat!("Callboard/", env!("CARGO_PKG_VERSION"));
-/// Bytes of a refusal's body that are looked at.
+/// Maximum bytes read from an error response.
 const MOST_READ: usize = 64 * 1024;
-/// Letters of it that are repeated.
+/// Maximum characters of it that are quoted.
 const MOST_SAID: usize = 300;
 
-/// A text that must be there, with templates and secrets inside.
+/// Reads a required text with templates and secrets inside.
 pub(crate) fn text(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     let text = Value::String(fields.text(name, &mut check.problems)?.to_owned());
     check.templates_with_secrets(&text, &fields.at(name)).then_some(text)
 }
 
-/// An address that must be there, with templates and secrets inside; one without secrets is checked now.
+/// Reads a required address with templates and secrets inside. Checks it now if it has no secrets.
 pub(crate) fn url(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     let url = text(fields, name, check)?;
     if !has_secrets(&segments(url.as_str().unwrap_or_default())) {
@@ -38,12 +38,12 @@ pub(crate) fn url(fields: &mut Fields<'_>, name: &'static str, check: &mut Check
     Some(url)
 }
 
-/// The same, where it is there.
+/// As [`url()`], but optional.
 pub(crate) fn optional_url(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     if fields.value(name).is_some() { url(fields, name, check) } else { None }
 }
 
-/// Says what is wrong with an address that stands there as it is.
+/// Reports an invalid literal address.
 pub(crate) fn check_url(url: &Value, pointer: String, check: &mut Check) {
     let text = url.as_str().unwrap_or_default();
     if has_holes(text) {
@@ -57,7 +57,7 @@ pub(crate) fn check_url(url: &Value, pointer: String, check: &mut Check) {
     }
 }
 
-/// A text that names its secret in the vault.
+/// Reads a text that names its secret in the vault.
 pub(crate) fn secret(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -74,7 +74,7 @@ pub(crate) fn secret(
     Some(secret)
 }
 
-/// The same, where it is there.
+/// As [`secret`], but optional.
 pub(crate) fn optional_secret(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -84,18 +84,18 @@ pub(crate) fn optional_secret(
     if fields.value(name).is_some() { secret(fields, name, example, check) } else { None }
 }
 
-/// A text, where it is there.
+/// Reads an optional text.
 pub(crate) fn optional_text(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     if fields.value(name).is_some() { text(fields, name, check) } else { None }
 }
 
-/// Any value, where it is there.
+/// Reads an optional value.
 pub(crate) fn optional(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     let value = fields.value(name)?;
     check.templates_with_secrets(value, &fields.at(name)).then(|| value.clone())
 }
 
-/// An object, where it is there.
+/// Reads an optional object.
 pub(crate) fn object(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     if !fields.value(name)?.is_object() {
         check.note(
@@ -106,7 +106,7 @@ pub(crate) fn object(fields: &mut Fields<'_>, name: &'static str, check: &mut Ch
     optional(fields, name, check)
 }
 
-/// Names that can be sent, and none that belongs to the connection.
+/// Checks that header names can be sent and do not belong to the connection.
 pub(crate) fn check_headers(headers: Option<&Value>, at: &str, check: &mut Check) {
     for (name, value) in headers.and_then(Value::as_object).into_iter().flatten() {
         let pointer = format!("{at}/{}", escape(name));
@@ -124,7 +124,7 @@ pub(crate) fn check_headers(headers: Option<&Value>, at: &str, check: &mut Check
     }
 }
 
-/// Fields with their secrets in them: for the call alone, and nothing that prints.
+/// Fields with their secrets inserted, only for the call; never printed.
 pub(crate) struct Revealed {
     fields: Value,
     holes: Vec<Hole>,
@@ -139,14 +139,14 @@ impl Revealed {
         self.get(name)?.as_str()
     }
 
-    /// Whether a secret stands in one of these fields.
+    /// Whether one of these fields contains a secret.
     pub(crate) fn has_secret_under(&self, pointers: &[&str]) -> bool {
         let under = |hole: &Hole| pointers.iter().any(|pointer| hole.pointer.starts_with(pointer));
         self.holes.iter().any(under)
     }
 }
 
-/// An input whose fields are all texts: what a template has made of one must not be mistaken for a field that is not there.
+/// Checks that all fields of an input are texts: a template's non-text value must not count as an absent field.
 pub(crate) fn texts(input: Value) -> Result<Value, NodeError> {
     for (name, value) in input.get("fields").and_then(Value::as_object).into_iter().flatten() {
         if !value.is_string() || is_nothing(value) {
@@ -156,12 +156,12 @@ pub(crate) fn texts(input: Value) -> Result<Value, NodeError> {
     Ok(input)
 }
 
-/// Whether nothing stands there.
+/// Whether the value is null or blank.
 pub(crate) fn is_nothing(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-/// A field that must say something does not.
+/// The error for a field that must contain text.
 pub(crate) fn no_text(name: &str, value: &Value) -> NodeError {
     if value.is_string() {
         return NodeError::failed(format!("'{name}' is empty"));
@@ -169,13 +169,13 @@ pub(crate) fn no_text(name: &str, value: &Value) -> NodeError {
     NodeError::failed(format!("'{name}' must be a string; its template returned {}", kind(value)))
 }
 
-/// Asks the vault for the secrets of an input, and puts them in. From then on the run says none of them.
+/// Resolves an input's secrets in the vault and inserts them. From then on, the run redacts them.
 pub(crate) async fn reveal(input: Value, call: &Call<'_>) -> Result<Revealed, NodeError> {
     let (fields, holes) = read_input(input)?;
     revealed(fields, holes, call.credentials(), call.redactor()).await
 }
 
-/// The same with the places of the secrets at hand.
+/// As [`reveal`], with the positions of secrets given.
 pub(crate) async fn revealed(
     mut fields: Value,
     holes: Vec<Hole>,
@@ -195,16 +195,16 @@ pub(crate) async fn revealed(
     Ok(Revealed { fields, holes })
 }
 
-/// A secret inside an address is escaped, unless the address begins with it.
+/// Escapes a secret inside an address, unless the address begins with it.
 fn spelt(hole: &Hole, secret: &str) -> String {
     if ["/url", "/webhook_url", "/base_url", "/dsn"].contains(&hole.pointer.as_str()) && hole.at > 0 {
         return percent_encoded(secret);
     }
-    // A user who pastes a secret often includes the end of its line.
+    // Users who paste a secret often include the line end.
     secret.trim_end_matches(['\r', '\n']).to_owned()
 }
 
-/// An address; the error does not repeat it.
+/// Parses an address; the error does not repeat it.
 pub(crate) fn address(text: &str) -> Result<Url, NodeError> {
     let refused = |why: String| NodeError::new(ErrorCode::EgressRefused, why);
     let url = Url::parse(text.trim())
@@ -215,12 +215,12 @@ pub(crate) fn address(text: &str) -> Result<Url, NodeError> {
     Ok(url)
 }
 
-/// An address beneath another.
+/// Returns an address below another.
 pub(crate) fn under(base: &str, path: &str) -> Result<Url, NodeError> {
     address(&format!("{}/{path}", base.trim().trim_end_matches('/')))
 }
 
-/// Fetches what the fields `url` and `headers` name, of at most so many bytes.
+/// Fetches the address in `url` with `headers`; at most `most` bytes.
 pub(crate) async fn get(fields: &Revealed, most: u64, call: &Call<'_>) -> Result<Response, NodeError> {
     let url = address(fields.text("url").unwrap_or_default())?;
     let mut request = Request::new(Method::GET, url.as_str());
@@ -240,14 +240,14 @@ pub(crate) async fn get(fields: &Revealed, most: u64, call: &Call<'_>) -> Result
     Ok(answer)
 }
 
-/// Adds a header; the error names it and not what it says.
+/// Adds a header; the error names it without its value.
 pub(crate) fn header(request: Request, name: &str, value: &str) -> Result<Request, NodeError> {
     let bad =
         |_| NodeError::failed(format!("the header '{name}' cannot be sent: it has a line break or is empty"));
     request.header(name, value).map_err(bad)
 }
 
-/// Why no answer came.
+/// Converts a network error: no response arrived.
 pub(crate) fn fault(error: &NetError) -> NodeError {
     let (code, message) = (error.kind.code(), error.message.clone());
     if error.kind.is_retryable() {
@@ -257,27 +257,27 @@ pub(crate) fn fault(error: &NetError) -> NodeError {
     }
 }
 
-/// What an answer that says no means. Whether another attempt may go well is a matter of its status.
+/// Converts an error response. Its status decides whether a retry may succeed.
 pub(crate) async fn refusal(answer: Response, call: &Call<'_>) -> NodeError {
     refused(answer, call.clock(), call.redactor()).await
 }
 
-/// Whether another attempt may go well.
+/// Whether a retry may succeed.
 pub(crate) fn is_retryable(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599)
 }
 
-/// What another party said, in one short line. Callers mask secrets first: half of one would not be recognized.
+/// Shortens external text to one line. Callers mask secrets first, because half a secret would not be recognized.
 pub(crate) fn in_short(said: &str) -> String {
     said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MOST_SAID).collect()
 }
 
-/// The same outside of a node.
+/// As [`refusal`], outside a node.
 pub(crate) async fn refused(answer: Response, clock: &dyn Clock, redactor: &Redactor) -> NodeError {
     let status = answer.status().as_u16();
     let place = answer.place().to_owned();
     let wait = retry_after(answer.headers(), clock.now());
-    // Cut behind the masks: half a secret would be no secret to look for.
+    // Truncated after masking: half a secret would not be recognized.
     let said = in_short(&redactor.text(answer.excerpt(MOST_READ).await));
     let said = if said.is_empty() { String::new() } else { format!(": {said}") };
     let error = NodeError::failed(format!("{place} answered {status}{said}"));

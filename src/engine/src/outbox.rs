@@ -1,4 +1,4 @@
-//! What is sent once the step that wants it is done: requests that wait in an outbox, without their secrets.
+//! Requests that are sent after the requesting step is done. They wait in an outbox without their secrets.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::outbound;
 use crate::redact::Redactor;
 use crate::template::as_text;
 
-/// A receiver only has to take it.
+/// Short limits: a receiver only has to accept the request.
 const LIMITS: Limits = Limits {
     head: Duration::from_secs(20),
     total: Some(Duration::from_secs(25)),
@@ -30,21 +30,21 @@ const LIMITS: Limits = Limits {
     same_origin: true,
 };
 
-/// Why a delivery was not taken.
+/// A delivery error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undelivered {
-    /// Without any secret.
+    /// The message, without secrets.
     pub message: String,
-    /// Whether it would never be taken.
+    /// Whether a retry would never succeed.
     pub permanent: bool,
-    /// How long the receiver asks to wait.
+    /// Wait requested by the receiver.
     pub retry_after: Option<Duration>,
 }
 
-/// Sends what waits under this id; answers the status that it was taken with.
+/// Sends the request with this id. Returns the success status.
 ///
 /// # Errors
-/// [`Undelivered`] says whether it is worth another try.
+/// [`Undelivered`] says whether a retry is worthwhile.
 pub async fn deliver(
     id: Uuid,
     request: Value,
@@ -66,25 +66,26 @@ pub async fn deliver(
     })
 }
 
-/// A request to a service that answers with JSON.
+/// A request to a service that returns JSON.
 #[derive(Debug, Clone, Copy)]
 pub struct SignedPost<'a> {
-    /// The same for each attempt to ask the same, and for nothing else.
+    /// Identical for each attempt at the same request, and unique to it.
     pub key: &'a str,
-    /// Where to.
+    /// The address.
     pub url: &'a str,
-    /// The name of the secret that signs, in the vault.
+    /// Vault name of the signing secret.
     pub credential: &'a str,
-    /// Bytes of the longest answer.
+    /// Maximum response bytes.
     pub most: u64,
-    /// How long it may take until the end of the answer.
+    /// Maximum time until the end of the response.
     pub limit: Duration,
 }
 
-/// Posts JSON that is signed as the node `webhook_send` signs, and returns the JSON of the answer, without the secret.
+/// Posts JSON with the same signature as the node `webhook_send`. Returns the response JSON without the secret.
 ///
 /// # Errors
-/// [`NodeError`], without the secret: it is not there, the address is refused, or the answer is an error, too large, too late or not JSON.
+/// [`NodeError`], without the secret: the secret is missing, the address is refused, or the response is an error, too
+/// large, too late or not JSON.
 pub async fn post_signed(
     post: SignedPost<'_>,
     json: Value,
@@ -109,7 +110,7 @@ pub async fn post_signed(
     answered.map(|answer| redactor.known().value(answer)).map_err(|error| redactor.error(error))
 }
 
-/// Sends what waits, and returns an answer that does not say no.
+/// Sends a request. Returns the response if its status is not an error.
 async fn send(
     id: Uuid,
     request: Value,

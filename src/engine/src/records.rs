@@ -1,25 +1,25 @@
-//! Data of records in collections of apps: what it can be, and merge patches of it.
+//! Record data in app collections: validation and merge patches.
 
 use serde_json::{Map, Value};
 use wire::FieldError;
 
 use crate::Schema;
 
-/// Bytes of the data of a record, as compact JSON.
+/// Maximum record data bytes, as compact JSON.
 pub const MAX_RECORD_BYTES: usize = 64 << 10;
-/// Objects and arrays inside one another, the data itself included.
+/// Maximum nesting of objects and arrays, including the data itself.
 pub const MAX_RECORD_DEPTH: usize = 32;
 
-/// Why data cannot be stored.
+/// The reason why data cannot be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordFault {
-    /// It has more than [`MAX_RECORD_BYTES`].
+    /// More than [`MAX_RECORD_BYTES`].
     TooLarge,
-    /// What is wrong with it, with pointers below `/data`.
+    /// Its problems, with pointers below `/data`.
     Invalid(Vec<FieldError>),
 }
 
-/// Checks data, and returns it as it is stored: compact JSON.
+/// Checks data, and returns it as stored: compact JSON.
 ///
 /// # Errors
 /// [`RecordFault`].
@@ -45,7 +45,7 @@ pub fn record_text(data: &Value, schema: Option<&Schema>) -> Result<String, Reco
     }
 }
 
-/// Whether a value contains U+0000; `None` if it has more levels than that.
+/// Whether a value contains U+0000; `None` if it is nested deeper than `levels`.
 fn look(value: &Value, levels: usize) -> Option<bool> {
     let mut found = false;
     match value {
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(problems[0].pointer, "/data/n");
     }
 
-    /// The examples of RFC 7396, appendix A.
+    /// The examples in RFC 7396, appendix A.
     #[test]
     fn merge_patches_are_those_of_the_rfc() {
         for (target, patch, result) in [

@@ -1,15 +1,16 @@
-//! Other workflows that a graph names. Whether they are there is not for the engine to say, and may change at any time.
+//! Other workflows that a graph names. The engine does not check whether they exist, because that may change at any
+//! time.
 
 use serde_json::Value;
 
-/// A workflow that a `sub_workflow` or a tool of an `agent` names.
+/// A workflow named by a `sub_workflow` or an `agent` tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// JSON pointer to the node.
     pub pointer: String,
-    /// Its handle or id, as it stands there.
+    /// Its handle or id, as written.
     pub workflow: String,
-    /// Its version, where one is asked for.
+    /// Its version, if given.
     pub version: Option<u64>,
 }
 

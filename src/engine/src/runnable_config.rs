@@ -1,29 +1,29 @@
-//! What a version's `runnable_config` may hold. Pure.
+//! Validates a version's `runnable_config`. Pure.
 //!
-//! It is an open object: what is not named here is plain data that templates read as `config.*`. What is named is read
-//! by the service itself, so a wrong type is refused when the version is saved, and not when a visitor chats with it.
+//! The config is an open object: unknown members are plain data that templates read as `config.*`. The service itself
+//! reads the known members, so a wrong type is refused on save, rather than when a visitor chats with the version.
 
 use serde_json::{Map, Value, json};
 use wire::{FieldError, MOST_PROBLEMS, escape, nearest, shortened};
 
 const AT: &str = "/runnable_config";
-/// Demos of a prompt, and bytes of all of them as JSON.
+/// Maximum demos per prompt, and their maximum total bytes as JSON.
 const MOST_DEMOS: usize = 16;
 const LARGEST_DEMOS: usize = 64 << 10;
 
-/// What a member must be.
+/// The required type of a member.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
     Flag,
     Object,
     Array,
-    /// Every entry is of the other kind.
+    /// Every entry has the other kind.
     Entries(&'static Kind),
     TextOrTexts,
-    /// A whole number within bounds.
+    /// An integer within bounds.
     Whole(u64, u64),
-    /// This word and no other.
+    /// Exactly this word.
     Word(&'static str),
     /// `[{inputs, output}]`.
     Demos,
@@ -41,7 +41,7 @@ const MEMBERS: [(&str, Kind); 7] = [
     ("run_name", Kind::Text),
 ];
 
-/// Members of a prompt; only `text` is required.
+/// Prompt members; only `text` is required.
 const PROMPT: [(&str, Kind); 12] = [
     ("text", Kind::Text),
     ("type", Kind::Word("TextTensor")),
@@ -57,7 +57,7 @@ const PROMPT: [(&str, Kind); 12] = [
     ("choices", TEXTS),
 ];
 
-/// Every problem; pointers begin with `/runnable_config`.
+/// Returns every problem; pointers begin with `/runnable_config`.
 #[must_use]
 pub fn check(config: &Map<String, Value>) -> Vec<FieldError> {
     let mut problems = Vec::new();
@@ -83,7 +83,7 @@ pub fn check(config: &Map<String, Value>) -> Vec<FieldError> {
     problems
 }
 
-/// Names that are plain data here and look like something else was meant.
+/// Returns warnings for names that are plain data but look like misspelt known members.
 #[must_use]
 pub fn warnings(config: &Map<String, Value>) -> Vec<FieldError> {
     let mut warnings = Vec::new();
@@ -122,7 +122,7 @@ fn lookalikes(
 ) {
     let names = || known.iter().map(|(name, _)| *name);
     for name in object.keys().filter(|name| names().all(|known| known != name.as_str())) {
-        // One that is there under its right name was not misspelt.
+        // A member that exists under its right name was not misspelt.
         let missing = names().filter(|known| !object.contains_key(*known));
         if warnings.len() >= MOST_PROBLEMS {
             break;
@@ -138,7 +138,7 @@ fn lookalikes(
     }
 }
 
-/// Notes what is wrong with the demos of a prompt.
+/// Checks a prompt's demos.
 fn demos(at: &str, demos: &Value, problems: &mut Vec<FieldError>) {
     let entries = demos.as_array().map(Vec::as_slice).unwrap_or_default();
     if entries.len() > MOST_DEMOS {

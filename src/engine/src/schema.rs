@@ -1,4 +1,4 @@
-//! JSON Schemas of graphs: of their inputs and of models' answers.
+//! JSON Schemas in graphs: for inputs and model answers.
 
 use serde_json::Value;
 use wire::FieldError;
@@ -7,7 +7,7 @@ pub(crate) use ::schema::Schema;
 
 use crate::check::Check;
 
-/// Compiles a schema; a problem is noted.
+/// Compiles a schema and reports problems.
 pub(crate) fn compile(schema: &Value, pointer: &str, check: &mut Check) -> Option<Schema> {
     match Schema::read(schema) {
         Ok(schema) => Some(schema),

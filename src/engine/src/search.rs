@@ -1,5 +1,4 @@
-//! What a search index is made of, without where it is kept: terms, normalised vectors, the best of many, and how two
-//! rankings become one.
+//! Search index algorithms, without storage: terms, normalised vectors, top results, and the fusion of two rankings.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -8,38 +7,38 @@ use serde_json::{Map, Value};
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Letters of a term that count.
+/// Maximum characters per term.
 const TERM_LETTERS: usize = 64;
-/// How much a rank further down still counts (reciprocal rank fusion).
+/// Weight constant for lower ranks (reciprocal rank fusion).
 const RRF: f64 = 60.0;
 
-/// A chunk's place in an index: its document's number, and which of the document's it is.
+/// A chunk's location in an index: its document's number, and its position in the document.
 pub type ChunkPlace = (i64, i32);
 
 /// A chunk in a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranked {
-    /// Where it is.
+    /// Its location.
     pub place: ChunkPlace,
-    /// The more the better.
+    /// Higher is better.
     pub score: f64,
 }
 
-/// A chunk as an index takes it.
+/// A chunk to index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedChunk {
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What a search may ask for.
+    /// Members that a search may filter by.
     pub metadata: Map<String, Value>,
     /// Normalised.
     pub vector: Option<Vec<f32>>,
-    /// Its terms, each once, and how often each stands there.
+    /// Its distinct terms, each with its count.
     pub terms: BTreeMap<String, u32>,
 }
 
 impl IndexedChunk {
-    /// Reads the terms of a text.
+    /// Creates a chunk and counts its terms.
     #[must_use]
     pub fn new(text: String, metadata: Map<String, Value>, vector: Option<Vec<f32>>) -> Self {
         let mut counted = BTreeMap::new();
@@ -50,7 +49,7 @@ impl IndexedChunk {
     }
 }
 
-/// The terms of a text in their order: its words (UAX 29) as NFKC in small letters. Nothing is left out or stemmed, as an
+/// Returns a text's terms in order: its words (UAX 29) as lower-case NFKC. No stop words or stemming, because an
 /// index does not know the language.
 #[must_use]
 pub fn terms(text: &str) -> Vec<String> {
@@ -58,7 +57,7 @@ pub fn terms(text: &str) -> Vec<String> {
     small.unicode_words().map(|word| word.chars().take(TERM_LETTERS).collect()).collect()
 }
 
-/// The vector with a length of 1; `None` when it has none, or is not finite.
+/// Scales the vector to length 1; `None` if its length is zero or not finite.
 #[must_use]
 #[expect(clippy::as_conversions, reason = "narrowing to f32 is what is meant")]
 pub fn normalised(vector: &[f64]) -> Option<Vec<f32>> {
@@ -71,7 +70,7 @@ pub fn normalised(vector: &[f64]) -> Option<Vec<f32>> {
     vector.iter().all(|number| number.is_finite()).then_some(vector)
 }
 
-/// A normalised vector as it is kept: 32-bit floats, little-endian.
+/// Encodes a normalised vector for storage: 32-bit floats, little-endian.
 #[must_use]
 pub fn packed(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|number| number.to_le_bytes()).collect()
@@ -85,14 +84,14 @@ pub fn cosine(vector: &[f32], packed: &[u8]) -> f64 {
     vector.iter().zip(numbers).map(product).sum()
 }
 
-/// The best of many, without keeping the others.
+/// Keeps only the best results.
 #[derive(Debug)]
 pub struct Best {
     most: usize,
     kept: BinaryHeap<Worse>,
 }
 
-/// The worst comes first, so that it is the one that gives way.
+/// Orders the worst result first, so that it is dropped first.
 #[derive(Debug)]
 struct Worse(Ranked);
 
@@ -117,13 +116,13 @@ impl PartialEq for Worse {
 impl Eq for Worse {}
 
 impl Best {
-    /// Keeps at most so many.
+    /// Keeps at most `most` results.
     #[must_use]
     pub fn of(most: usize) -> Self {
         Self { most, kept: BinaryHeap::new() }
     }
 
-    /// One more.
+    /// Adds a result.
     pub fn add(&mut self, place: ChunkPlace, score: f64) {
         self.kept.push(Worse(Ranked { place, score }));
         if self.kept.len() > self.most {
@@ -131,14 +130,14 @@ impl Best {
         }
     }
 
-    /// The best first; of equal ones the earlier place.
+    /// Returns the best results first; ties are ordered by location.
     #[must_use]
     pub fn sorted(self) -> Vec<Ranked> {
         self.kept.into_sorted_vec().into_iter().map(|Worse(ranked)| ranked).collect()
     }
 }
 
-/// A place in the rankings that have it, from 1.
+/// A location with its ranks, from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Fused {
     pub(crate) place: ChunkPlace,
@@ -147,7 +146,7 @@ pub(crate) struct Fused {
     pub(crate) rank_vector: Option<u32>,
 }
 
-/// Two rankings as one, the best first: each gives 1 / (60 + rank).
+/// Fuses two rankings, best first: each contributes 1 / (60 + rank).
 pub(crate) fn fused(text: &[Ranked], vector: &[Ranked]) -> Vec<Fused> {
     let mut all: BTreeMap<ChunkPlace, Fused> = BTreeMap::new();
     let none = |place| Fused { place, score: 0.0, rank_text: None, rank_vector: None };

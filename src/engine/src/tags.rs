@@ -1,16 +1,16 @@
-//! Bounds on what stands inside the tags of a template.
+//! Limits on the content of template tags.
 //!
-//! The parser of minijinja calls itself for every `-`, `not` and `elif` and its compiler for every operator of a chain,
-//! without a limit of their own, and a stack that overflows ends the whole process. So long tags never get there.
+//! minijinja's parser recurses for every `-`, `not` and `elif`, and its compiler for every operator in a chain.
+//! Neither has a limit, and a stack overflow ends the whole process. So long tags are refused first.
 
-/// Bytes of one template.
+/// Maximum bytes per template.
 const LONGEST_TEMPLATE: usize = 256 << 10;
-/// Bytes of one `{{ … }}` or `{% … %}`, or of a condition.
+/// Maximum bytes per `{{ … }}`, `{% … %}` or condition.
 const LONGEST: usize = 1_024;
-/// `elif`s of one template.
+/// Maximum `elif`s per template.
 const MOST_ELIFS: usize = 64;
 
-/// Refuses a template that is too long, has a tag that is too long, or too many `elif`s.
+/// Refuses a template that is too long, has a tag that is too long, or has too many `elif`s.
 pub(crate) fn check(text: &str) -> Result<(), String> {
     if text.len() > LONGEST_TEMPLATE {
         return Err(format!("a template is longer than {} KiB", LONGEST_TEMPLATE >> 10));
@@ -34,7 +34,7 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Position of the next tag or comment, or of the next `[[`.
+/// Returns the position of the next tag or comment, or of the next `[[` if `or_secret`.
 pub(crate) fn next_opener(text: &str, or_secret: bool) -> Option<usize> {
     let pairs = text.as_bytes().windows(2);
     pairs.into_iter().position(|pair| match pair {
@@ -44,7 +44,7 @@ pub(crate) fn next_opener(text: &str, or_secret: bool) -> Option<usize> {
     })
 }
 
-/// Length of the tag, comment or raw block that `tag` begins with, as the parser sees it.
+/// Returns the length of the tag, comment or raw block at the beginning, as the parser sees it.
 pub(crate) fn length(tag: &str, balance: &mut i64) -> usize {
     if tag.starts_with("{#") {
         past(tag, "#}")
@@ -77,7 +77,8 @@ fn is_block(text: &str, word: &str) -> bool {
     after.is_some_and(|after| after.strip_prefix(['-', '+']).unwrap_or(after).starts_with("%}"))
 }
 
-/// Length of the tag that `text` begins with: up to the closer outside of strings and brackets, as the parser sees it.
+/// Returns the length of the tag at the beginning: up to the closer outside strings and brackets, as the parser sees
+/// it.
 fn tag_length(text: &str, balance: &mut i64) -> usize {
     let closer = if text.starts_with("{{") { *b"}}" } else { *b"%}" };
     let mut quote = None;
@@ -147,7 +148,7 @@ mod tests {
         ];
         for text in deep {
             let worker = std::thread::Builder::new().stack_size(2 << 20);
-            // Whether it parses is not asked; an overflow would end the test process.
+            // The result does not matter; an overflow would end the test process.
             let _ = worker.spawn(move || crate::template::names_of_template(&text)).unwrap().join().unwrap();
         }
     }

@@ -1,4 +1,4 @@
-//! The detector: one pass over a file, in pieces.
+//! Detects a file's type in one pass over its pieces.
 
 use crate::kinds::Media;
 use crate::magic;
@@ -9,13 +9,13 @@ use crate::text::TextScan;
 use crate::webm::WebmScan;
 use crate::zip::ZipScan;
 
-/// Bytes that are kept of the beginning.
+/// Bytes kept from the beginning.
 const HEAD_BYTES: usize = 4_096;
 
-/// Bytes after which the container is known.
+/// Bytes needed to recognise the container.
 const CONTAINER_BYTES: usize = 12;
 
-/// A format whose type needs more than the beginning.
+/// A format whose type depends on more than the beginning.
 #[derive(Debug)]
 enum Container {
     /// Too few bytes so far.
@@ -46,7 +46,7 @@ impl Container {
     }
 }
 
-/// Detects the type of a file by its content, which comes in pieces of any size. Keeps at most a few KiB.
+/// Detects a file's type by its content, in pieces of any size. Keeps at most a few KiB.
 #[derive(Debug)]
 pub struct Detector {
     head: Vec<u8>,
@@ -61,7 +61,7 @@ impl Default for Detector {
 }
 
 impl Detector {
-    /// A detector that has not received anything.
+    /// Creates an empty detector.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Detector {
         self.head.extend_from_slice(bytes.get(..room).unwrap_or_default());
     }
 
-    /// Whether [`Detector::finish`] returns `None`, whatever follows. It stays `true` once it is.
+    /// Whether [`Detector::finish`] returns `None` regardless of the remaining input. Once `true`, it stays `true`.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.text.markup() == Markup::Document || (self.text.is_invalid() && !self.may_be_binary())
@@ -100,14 +100,14 @@ impl Detector {
         match &self.container {
             Container::Unknown => true,
             Container::None => self.head.len() < HEAD_BYTES || magic::binary(&self.head).is_some(),
-            // The last directory of a ZIP decides.
+            // The last directory in a ZIP decides.
             Container::Zip(_) => true,
             Container::Mp4(mp4) => !mp4.is_refused(),
             Container::Webm(webm) => !webm.is_refused(),
         }
     }
 
-    /// The type of the whole file; `None` if it is not accepted, or empty.
+    /// Returns the type of the whole file; `None` if it is empty or its type is not accepted.
     ///
     /// `name` only distinguishes text types. It may be raw.
     #[must_use]
@@ -116,7 +116,8 @@ impl Detector {
         if self.head.is_empty() || self.text.markup() == Markup::Document {
             return None;
         }
-        // Text first: every other accepted format contains bytes that text does not, and a text may begin with a mark.
+        // Text comes first: every other accepted format contains bytes that are invalid in text, and a text may begin
+        // with a mark.
         if !self.text.is_complete() {
             return self.binary();
         }

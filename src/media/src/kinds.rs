@@ -1,9 +1,9 @@
 //! The accepted types.
 
-/// An accepted type of file.
+/// An accepted file type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Media {
-    /// UTF-8 text of no other type.
+    /// UTF-8 text without a more specific type.
     Text,
     /// Text whose name ends in `.md` or `.markdown`.
     Markdown,
@@ -67,7 +67,7 @@ impl Media {
         Self::Odt,
     ];
 
-    /// The media type, in lower case, without parameters.
+    /// Returns the media type, in lower case, without parameters.
     #[must_use]
     pub const fn mime(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl Media {
         }
     }
 
-    /// The type with this media type: exact, in lower case; parameters after `;` are ignored.
+    /// Finds the type with this media type: exact, in lower case; parameters after `;` are ignored.
     #[must_use]
     pub fn of_mime(mime: &str) -> Option<Self> {
         let essence = mime.split(';').next().unwrap_or_default().trim();
@@ -118,7 +118,7 @@ impl Media {
         matches!(self, Self::Text | Self::Markdown | Self::Csv | Self::Json)
     }
 
-    /// The usual extension, in lower case, without the dot.
+    /// Returns the usual extension, in lower case, without the dot.
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
@@ -144,7 +144,7 @@ impl Media {
         }
     }
 
-    /// The type of a text with this name.
+    /// The type of a text file with this extension.
     pub(crate) fn of_text(extension: Option<&str>) -> Self {
         match extension.map(str::to_ascii_lowercase).as_deref() {
             Some("md" | "markdown") => Self::Markdown,

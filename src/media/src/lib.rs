@@ -1,6 +1,6 @@
-//! What a file is: its type by its content, its name made safe. Pure.
+//! File types detected by content, and safe file names. Pure.
 //!
-//! [`Detector`] reads a file in pieces and keeps a few KiB of it. It accepts only the types of [`Media`]; HTML, SVG and
+//! [`Detector`] reads a file in pieces and keeps a few KiB. It accepts only the types in [`Media`]. HTML, SVG and
 //! everything else that a browser could execute are refused.
 
 mod detect;

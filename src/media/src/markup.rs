@@ -1,16 +1,16 @@
-//! Whether a text begins as markup that a browser or an SVG loader would accept, whatever its name is.
+//! Detects whether a text, whatever its name, begins as markup that a browser or an SVG loader would accept.
 //!
-//! Stricter than the table of <https://mimesniff.spec.whatwg.org/>: it also skips comments and XML namespace prefixes,
-//! as a parser would after it was chosen.
+//! Stricter than the table in <https://mimesniff.spec.whatwg.org/>: it also skips comments and XML namespace
+//! prefixes, as the chosen parser would.
 
-/// How a text begins.
+/// The beginning of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Markup {
-    /// As plain text, or still open.
+    /// Plain text, or undecided.
     None,
-    /// With a comment or an element that Markdown also uses. A browser takes it for HTML.
+    /// A comment or an element that Markdown also uses. A browser treats it as HTML.
     Fragment,
-    /// With a declaration or an element of an HTML, SVG or other XML document.
+    /// A declaration or an element that begins an HTML, SVG or other XML document.
     Document,
 }
 
@@ -90,16 +90,16 @@ const FRAGMENT: [&str; 48] = [
     "video",
 ];
 
-/// Longest name of an element that is compared, in bytes.
+/// Maximum element name bytes that are compared.
 const MAX_NAME: usize = 64;
 
 #[derive(Debug)]
 enum State {
-    /// Before the first character that is neither white space nor part of a comment.
+    /// Before the first character outside white space and comments.
     Start,
-    /// After `<`, with what followed, in lower case.
+    /// After `<`, with the following characters in lower case.
     Tag(String),
-    /// In a comment, with the number of hyphens at its end so far, and whether it is still empty.
+    /// Inside a comment, with the number of trailing hyphens so far and whether it is still empty.
     Comment {
         hyphens: usize,
         empty: bool,
@@ -108,7 +108,7 @@ enum State {
     Decided(Markup),
 }
 
-/// Reads the beginning of a text, in pieces of any size.
+/// Reads the beginning of a text in pieces of any size.
 #[derive(Debug)]
 pub(crate) struct Sniffer {
     state: State,
@@ -186,7 +186,7 @@ fn tag(name: &mut String, letter: char) -> Option<State> {
             name.push('!');
             None
         }
-        // The end of an element that was never open: an HTML parser ignores it.
+        // The end tag of an unopened element: an HTML parser ignores it.
         '/' if name.is_empty() => Some(State::Decided(Markup::Fragment)),
         _ if is_name(letter) && name.len() < MAX_NAME => {
             name.extend(letter.to_lowercase());
@@ -198,7 +198,7 @@ fn tag(name: &mut String, letter: char) -> Option<State> {
     }
 }
 
-/// Whether a name of XML can contain the character.
+/// Whether an XML name can contain the character.
 fn is_name(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, ':' | '-' | '_' | '.' | '\u{b7}' | '\u{300}'..='\u{36f}')
 }
@@ -214,8 +214,8 @@ fn named(name: &str) -> Markup {
     }
 }
 
-/// `-->` ends a comment for all parsers. `<!-->`, `<!--->` and `--!>` end it only for HTML, so that two parsers read two
-/// documents; a text does not need them.
+/// `-->` ends a comment for all parsers. `<!-->`, `<!--->` and `--!>` end it only in HTML, so two parsers would read
+/// two different documents; a text does not need them.
 fn comment(hyphens: &mut usize, empty: &mut bool, bang: &mut bool, letter: char) -> Option<State> {
     let (before, was_empty, was_bang) = (*hyphens, *empty, *bang);
     match letter {

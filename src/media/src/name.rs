@@ -1,21 +1,22 @@
-//! Names of files made safe to store, show and send in a header.
+//! Makes file names safe to store, display and send in a header.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Longest name, in characters.
+/// Maximum characters in a name.
 const MAX_CHARS: usize = 200;
 
-/// Longest part after the last dot that is kept as an extension, in characters.
+/// Maximum characters after the last dot that count as an extension.
 const MAX_EXTENSION_CHARS: usize = 16;
 
-/// The name without its path, control, bidi and other invisible characters, in NFC, trimmed, of at most 200 characters.
+/// Returns the name without its path and without control, bidi and other invisible characters: in NFC, trimmed, at
+/// most 200 characters.
 ///
-/// A long name keeps its extension. An empty name, or one of dots only, becomes `file`. Trailing dots are removed,
-/// because Windows ignores them. Applying the function twice changes nothing more.
+/// A long name keeps its extension. An empty name, or one with dots only, becomes `file`. Trailing dots are removed,
+/// because Windows ignores them. Idempotent.
 #[must_use]
 pub fn file_name(raw: &str) -> String {
-    // Before the joiners, because some characters beyond ASCII become ASCII; after them, because marks may have moved to
-    // their letters.
+    // Normalised before joiners are removed, because some non-ASCII characters become ASCII; and again afterwards,
+    // because marks may now follow their letters.
     let visible: String = raw.chars().filter(|letter| !is_invisible(*letter)).nfc().collect();
     let normal: String = without_loose_joiners(&visible).nfc().collect();
     let last = normal.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -23,7 +24,7 @@ pub fn file_name(raw: &str) -> String {
     if name.is_empty() { "file".to_owned() } else { name }
 }
 
-/// What is after the last dot, if something is before it.
+/// Returns the part after the last dot, if the part before it is not empty.
 pub(crate) fn extension(name: &str) -> Option<&str> {
     let (stem, extension) = name.rsplit_once('.')?;
     (!stem.is_empty() && !extension.is_empty()).then_some(extension)
@@ -47,8 +48,8 @@ fn cut(name: &str) -> String {
     trimmed(&start).to_owned()
 }
 
-/// Joiners are part of emoji and of words of some scripts, so they stay between two characters beyond ASCII, and only
-/// there can they not disguise an extension.
+/// Joiners are part of emoji and of words in some scripts. They stay between two non-ASCII characters only, where
+/// they cannot disguise an extension.
 fn without_loose_joiners(letters: &str) -> String {
     let mut kept = String::with_capacity(letters.len());
     let mut rest = letters.chars().peekable();
@@ -69,8 +70,8 @@ const fn is_joiner(letter: char) -> bool {
     matches!(letter, '\u{200c}' | '\u{200d}')
 }
 
-/// Control characters, format characters (bidi included), separators of lines and paragraphs, fillers that show
-/// nothing, and noncharacters. Joiners are not among them.
+/// Whether a character is invisible: control and format characters (bidi included), line and paragraph separators,
+/// blank fillers, and noncharacters. Joiners are excluded.
 fn is_invisible(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,

@@ -1,9 +1,9 @@
-//! Ogg: what the pages at the beginning announce.
+//! Ogg: stream types from the first pages.
 
-/// Flag of the first page of a logical stream.
+/// Flag on the first page of a logical stream.
 const FIRST_PAGE: u8 = 2;
 
-/// Whether every logical stream that begins in `head` is audio. The first pages of all streams precede everything else.
+/// Whether every logical stream that begins in `head` is audio. All first pages precede everything else.
 pub(crate) fn is_audio(head: &[u8]) -> bool {
     let (mut rest, mut audio) = (head, false);
     while let Some((flags, packet, next)) = page(rest) {
@@ -24,7 +24,7 @@ fn starts(packet: &[u8], marks: &[&[u8]]) -> bool {
     marks.iter().any(|mark| packet.starts_with(mark))
 }
 
-/// The flags of a page, its data as far as present, and what follows it.
+/// Splits a page into its flags, its data as far as present, and the remaining bytes.
 fn page(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (header, rest) = bytes.split_at_checked(27)?;
     let (flags, count) = (*header.get(5)?, *header.get(26)?);

@@ -1,11 +1,11 @@
-//! Whether a stream is UTF-8 text, and what its beginning says.
+//! UTF-8 validation, and markup detection at the beginning of a stream.
 
 use crate::markup::{Markup, Sniffer};
 
 /// Validates UTF-8 in pieces of any size.
 #[derive(Debug, Default)]
 pub(crate) struct TextScan {
-    /// The beginning of a character that continues in the next piece: at most three bytes.
+    /// Up to three bytes of an incomplete character that continues in the next piece.
     pending: Vec<u8>,
     invalid: bool,
     sniffer: Sniffer,
@@ -48,7 +48,7 @@ impl TextScan {
         }
     }
 
-    /// Whether the stream cannot be text any more.
+    /// Whether the stream can no longer be text.
     pub(crate) const fn is_invalid(&self) -> bool {
         self.invalid
     }
@@ -58,12 +58,12 @@ impl TextScan {
         !self.invalid && self.pending.is_empty()
     }
 
-    /// What the beginning is, as far as it is certain whatever follows.
+    /// Markup at the beginning, as far as later input cannot change it.
     pub(crate) fn markup(&self) -> Markup {
         self.sniffer.markup()
     }
 
-    /// What the beginning is, if the stream ends here.
+    /// Markup at the beginning, if the stream ends here.
     pub(crate) fn final_markup(&self) -> Markup {
         self.sniffer.final_markup()
     }

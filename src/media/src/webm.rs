@@ -1,4 +1,4 @@
-//! WebM: a reader of EBML that descends to the tracks and skips everything else (RFC 8794, RFC 9559).
+//! WebM: an EBML reader that descends to the tracks and skips everything else (RFC 8794, RFC 9559).
 
 const EBML: u64 = 0x1a45_dfa3;
 const DOC_TYPE: u64 = 0x4282;
@@ -9,22 +9,22 @@ const TRACK_ENTRY: u64 = 0xae;
 const TRACK_TYPE: u64 = 0x83;
 const CODEC_ID: u64 = 0x86;
 
-/// Bytes of a value that are kept.
+/// Bytes kept per value.
 const MAX_VALUE: usize = 8;
 
 #[derive(Debug)]
 enum State {
-    /// Reads an element's id.
+    /// Reading an element's id.
     Id(Number),
-    /// Reads the size of the element with this id.
+    /// Reading the size of the element with this id.
     Size(u64, Number),
-    /// Reads the value of the element with this id; so many bytes of it are still to come.
+    /// Reading the value of the element with this id; the last field holds the remaining bytes.
     Value(u64, Vec<u8>, u64),
-    /// Skips so many bytes.
+    /// Skipping this many bytes.
     Skip(u64),
 }
 
-/// A number of variable length: the bytes still to come, and what is read.
+/// A number with variable length: the remaining bytes, and the value so far.
 #[derive(Debug, Default)]
 struct Number {
     started: bool,
@@ -35,7 +35,7 @@ struct Number {
 }
 
 impl Number {
-    /// Reads one byte. Returns whether the number is complete; `None` if it is not valid.
+    /// Reads one byte. Returns whether the number is complete; `None` if it is invalid.
     fn push(&mut self, byte: u8, longest: u32) -> Option<bool> {
         if self.started {
             self.value = (self.value << 8) | u64::from(byte);
@@ -50,7 +50,7 @@ impl Number {
         Some(self.left == 0)
     }
 
-    /// Without the length mark; `None` if all bits are set: the size is unknown.
+    /// The size without the length mark; `None` if all bits are set, which means that the size is unknown.
     const fn size(&self) -> Option<u64> {
         let mask = (1 << self.bits) - 1;
         let size = self.value & mask;
@@ -58,7 +58,7 @@ impl Number {
     }
 }
 
-/// Reads the document type and the types of tracks of an EBML stream.
+/// Reads the document type and the track types from an EBML stream.
 #[derive(Debug)]
 pub(crate) struct WebmScan {
     state: State,
@@ -122,7 +122,8 @@ impl WebmScan {
 
     fn element(&mut self, id: u64, size: Option<u64>) -> Option<State> {
         match (id, size) {
-            // Their elements are read as if they followed, because the sizes of live recordings are unknown.
+            // The reader descends into these elements without checking their sizes, because live recordings have
+            // unknown sizes.
             (EBML | SEGMENT | CLUSTER | TRACKS | TRACK_ENTRY, _) | (_, Some(0)) => {
                 Some(State::Id(Number::default()))
             }
@@ -134,7 +135,7 @@ impl WebmScan {
         }
     }
 
-    /// `None` if the value refuses the stream.
+    /// Checks a value; `None` if it makes the stream unacceptable.
     fn value(&mut self, id: u64, value: &[u8]) -> Option<()> {
         match id {
             DOC_TYPE => {
@@ -143,7 +144,7 @@ impl WebmScan {
                 self.webm.then_some(())
             }
             TRACK_TYPE => match value.iter().fold(0_u64, |number, byte| (number << 8) | u64::from(*byte)) {
-                // Video, and complex: several kinds in one.
+                // Video, or complex: several kinds in one track.
                 1 | 3 => None,
                 kind => {
                     self.audio |= kind == 2;

@@ -1,4 +1,4 @@
-//! ZIP: which office document the names in it make.
+//! ZIP: detects office documents by their entry names.
 
 use crate::kinds::Media;
 
@@ -6,7 +6,7 @@ const LOCAL: u32 = u32::from_be_bytes(*b"PK\x03\x04");
 const CENTRAL: u32 = u32::from_be_bytes(*b"PK\x01\x02");
 const END: u32 = u32::from_be_bytes(*b"PK\x05\x06");
 
-/// Longest name that is read, in bytes.
+/// Maximum bytes read from a name.
 const MAX_NAME: usize = 64;
 
 const ODT: &[u8] = b"application/vnd.oasis.opendocument.text";
@@ -45,22 +45,22 @@ impl Names {
     }
 }
 
-/// Whether the name is the part's: some programs number it, as in `word/document2.xml`.
+/// Whether the name belongs to this part: some programs number it, as in `word/document2.xml`.
 fn is_part(name: &[u8], part: &[u8]) -> bool {
     let number = name.strip_prefix(part).and_then(|rest| rest.strip_suffix(b".xml"));
     number.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
 }
 
-/// A header with a name, as far as it is read.
+/// A header with a name, as far as it has been read.
 #[derive(Debug)]
 struct Header {
     central: bool,
-    /// From the signature on.
+    /// Bytes since the signature.
     bytes: Vec<u8>,
 }
 
 impl Header {
-    /// The name; `Err` if it is not complete, `Ok(None)` if it is too long to matter.
+    /// Returns the name; `Err` if it is incomplete, `Ok(None)` if it is too long to matter.
     fn name(&self) -> Result<Option<&[u8]>, ()> {
         let (fixed, at) = if self.central { (46, 28) } else { (30, 26) };
         let size = number(&self.bytes, at).map(usize::from);
@@ -77,10 +77,10 @@ fn number(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*number))
 }
 
-/// Collects names of entries.
+/// Collects entry names.
 ///
-/// The last directory decides, because that is what programs open, and because a ZIP that contains a stored DOCX has
-/// all the DOCX's headers in it too. Headers before the data count only if there is no directory.
+/// The last directory decides, because programs open that one, and because a ZIP that contains a stored DOCX also
+/// contains all the DOCX's headers. Headers before the data count only without a directory.
 #[derive(Debug, Default)]
 pub(crate) struct ZipScan {
     last: u32,
@@ -126,7 +126,7 @@ impl ZipScan {
         self.header = None;
     }
 
-    /// The document; `head` is the beginning of the file.
+    /// Returns the document type; `head` is the beginning of the file.
     pub(crate) fn media(&self, head: &[u8]) -> Option<Media> {
         if is_marked(head) {
             return is_odt(head).then_some(Media::Odt);
@@ -148,7 +148,7 @@ fn is_odt(head: &[u8]) -> bool {
     };
     let data = head.get(38 + usize::from(extra)..).unwrap_or_default();
     let Some(rest) = data.strip_prefix(ODT) else { return false };
-    // Templates and master documents have longer types, so the end matters.
+    // Template and master document types are longer, so the end matters.
     let ends = if flags & 8 == 0 { usize::from(size) == ODT.len() } else { rest.starts_with(b"PK") };
     method == 0 && ends
 }

@@ -1,4 +1,4 @@
-//! The providers that a service has from its configuration.
+//! The configured model providers.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use super::{
     ModelRequest, Models, OpenAi, Pieces, TranscribeRequest, Transcript, anthropic, gemini, openai,
 };
 
-/// One endpoint: where it is, and the key that it wants.
+/// An endpoint's base URL, API key and answer limit.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointSettings {
-    /// Its address.
+    /// The base URL.
     pub base_url: Option<String>,
-    /// Its key.
+    /// The API key.
     pub api_key: Option<Secret>,
-    /// Bytes of an answer; many unless given.
+    /// Maximum answer bytes; large by default.
     pub most_bytes: Option<u64>,
 }
 
-/// What the operator set for the endpoints of each provider.
+/// The operator's endpoint settings per provider.
 #[derive(Debug, Clone, Default)]
 pub struct ModelSettings {
-    /// `SERVICE_MODEL_BASE_URL`, which ends in `/v1` as OpenAI's clients have it, and `SERVICE_MODEL_API_KEY`.
+    /// `SERVICE_MODEL_BASE_URL`, which ends in `/v1` as for OpenAI's clients, and `SERVICE_MODEL_API_KEY`.
     pub openai: EndpointSettings,
     /// `SERVICE_ANTHROPIC_BASE_URL` and `SERVICE_ANTHROPIC_API_KEY`.
     pub anthropic: EndpointSettings,
@@ -33,7 +33,7 @@ pub struct ModelSettings {
     pub gemini: EndpointSettings,
 }
 
-/// A dialect that an endpoint speaks.
+/// An endpoint's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// `openai/<model>`.
@@ -45,11 +45,11 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// All of them, by the name that stands before the `/`.
+    /// All dialects with their prefix before the `/`.
     pub const ALL: [(&'static str, Self); 3] =
         [("openai", Self::OpenAi), ("anthropic", Self::Anthropic), ("gemini", Self::Gemini)];
 
-    /// The same settings; without an address with that of the provider itself.
+    /// Fills in the provider's default base URL if none is set.
     pub(super) fn or_own(self, settings: EndpointSettings) -> EndpointSettings {
         let own = match self {
             Self::OpenAi => openai::BASE,
@@ -59,13 +59,13 @@ impl Dialect {
         EndpointSettings { base_url: settings.base_url.or_else(|| Some(own.to_owned())), ..settings }
     }
 
-    /// The model behind an endpoint: the operator's, or one whose address and key another party names. `client` says
-    /// which addresses may be called.
+    /// Creates the model at an endpoint: the operator's, or one whose URL and key another party provides. `client`
+    /// decides which addresses may be called.
     ///
-    /// Where there is neither address nor key, the provider is known and says what is missing when it is called.
+    /// Without a URL and a key, the model returns an error that names the missing setting on each call.
     ///
     /// # Errors
-    /// [`ModelErrorKind::NotConfigured`] when the address is none.
+    /// [`ModelErrorKind::NotConfigured`] if the URL is not valid.
     pub fn at(
         self,
         settings: EndpointSettings,
@@ -90,11 +90,11 @@ impl Dialect {
 }
 
 impl Models {
-    /// Every provider with an endpoint, as the operator set it. The client is the operator's face
-    /// ([`Client::operator`]): the addresses are not a user's.
+    /// Every provider at the operator's endpoints. Pass the operator client ([`Client::operator`]): users do not choose
+    /// these URLs.
     ///
     /// # Errors
-    /// [`ModelErrorKind::NotConfigured`] when an address is none.
+    /// [`ModelErrorKind::NotConfigured`] if a URL is not valid.
     pub fn configured(
         settings: ModelSettings,
         operator: &Client,
@@ -109,7 +109,7 @@ impl Models {
     }
 }
 
-/// An endpoint that is not set, and the variable that would set it.
+/// A missing endpoint, and the variable that configures it.
 struct NotSet(&'static str);
 
 impl NotSet {

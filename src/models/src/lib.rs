@@ -1,7 +1,7 @@
-//! Language models behind one trait.
+//! Language models with a common trait.
 //!
-//! A graph names a model as `<provider>/<model>`. A provider makes one request for each call; retries, limits and the
-//! journal are the engine's.
+//! A graph names a model as `<provider>/<model>`. A provider sends one request per call; the engine handles retries,
+//! limits and the journal.
 
 mod anthropic;
 mod configured;
@@ -36,46 +36,46 @@ pub use message::{
     EmbedRequest, Embeddings, Message, ModelAnswer, ModelRequest, Role, Tool, ToolCall, Usage,
 };
 
-/// A call of a model failed.
+/// A model call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
-    /// What went wrong.
+    /// The failure class.
     pub kind: ModelErrorKind,
-    /// For the run's record: what the endpoint said, never a key.
+    /// Text for the run's record: the endpoint's message, never a key.
     pub message: String,
-    /// How long the endpoint asks to wait.
+    /// The wait that the endpoint requests before a retry.
     pub retry_after: Option<Duration>,
 }
 
-/// What went wrong with a call of a model.
+/// Failure classes of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
     /// No endpoint or key is configured for the provider.
     NotConfigured,
-    /// 429.
+    /// Status 429.
     RateLimited,
-    /// 503 or 529: too many requests of all clients.
+    /// Status 503 or 529: the endpoint has too many requests from all clients.
     Overloaded,
-    /// No connection, a broken one, 408, 425 or another 5xx.
+    /// No connection, a broken connection, status 408, 425 or another 5xx.
     Unavailable,
-    /// Any other refusal of the endpoint: another request would be refused too.
+    /// Any other refusal; a retry would be refused too.
     Rejected,
-    /// The answer cannot be understood.
+    /// The answer is not valid.
     BadAnswer,
-    /// The endpoint's address may not be called from a workflow.
+    /// Workflows may not call the endpoint's address.
     EgressRefused,
 }
 
 impl ModelErrorKind {
-    /// Whether the same request may go well later.
+    /// Whether the same request may succeed later.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Overloaded | Self::Unavailable)
     }
 
-    /// Its stable code.
+    /// The stable error code.
     #[must_use]
     pub const fn code(self) -> ErrorCode {
         match self {
@@ -89,14 +89,14 @@ impl ModelErrorKind {
     }
 }
 
-/// Takes the pieces of an answer as they come.
+/// Receives the answer's text in pieces as they arrive.
 #[async_trait]
 pub trait Pieces: Send + Sync {
-    /// The next piece of the text; waits when the receiver cannot keep up.
+    /// Handles the next text piece; waits if the receiver cannot keep up.
     async fn piece(&self, text: &str);
 }
 
-/// Takes no pieces: for answers that no reader watches.
+/// Discards the pieces, for answers without a live reader.
 pub struct NoPieces;
 
 #[async_trait]
@@ -104,20 +104,20 @@ impl Pieces for NoPieces {
     async fn piece(&self, _text: &str) {}
 }
 
-/// A provider of models.
+/// A model provider.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// Makes one call and yields the whole answer, whose text went to `pieces` as it came. Dropping the future ends the
-    /// call and its connection.
+    /// Makes one call and returns the complete answer; its text is sent to `pieces` as it arrives. Dropping the future
+    /// cancels the call and closes its connection.
     ///
     /// # Errors
-    /// [`ModelError`]; pieces may have been handed over before.
+    /// [`ModelError`]; pieces may already have been sent.
     async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError>;
 
-    /// Makes vectors of texts, one request for all of them.
+    /// Embeds texts in one request.
     ///
     /// # Errors
-    /// [`ModelError`]; [`ModelErrorKind::Rejected`] where the provider makes none.
+    /// [`ModelError`]; [`ModelErrorKind::Rejected`] if the provider has no embeddings.
     async fn embed(&self, _request: &EmbedRequest) -> Result<Embeddings, ModelError> {
         Err(ModelError {
             kind: ModelErrorKind::Rejected,
@@ -130,7 +130,7 @@ pub trait Model: Send + Sync {
     /// Transcribes a recording.
     ///
     /// # Errors
-    /// [`ModelError`]; [`ModelErrorKind::Rejected`] if the provider transcribes none, see [`can_transcribe`].
+    /// [`ModelError`]; [`ModelErrorKind::Rejected`] if the provider has no transcription, see [`can_transcribe`].
     async fn transcribe(&self, _request: &TranscribeRequest) -> Result<Transcript, ModelError> {
         Err(ModelError {
             kind: ModelErrorKind::Rejected,
@@ -142,23 +142,23 @@ pub trait Model: Send + Sync {
     }
 }
 
-/// The provider that needs no endpoint: the built-in model.
+/// The built-in provider, which needs no endpoint.
 pub const PRACTICE: &str = "practice";
 
-/// The names of all providers.
+/// All provider names.
 pub const PROVIDERS: [&str; 4] = ["openai", "anthropic", "gemini", PRACTICE];
 
-/// Whether a text is `<provider>/<model>` with a known provider. Only a call shows if the endpoint has the model.
+/// Whether a text is `<provider>/<model>` with a known provider. Only a call shows whether the endpoint has the model.
 #[must_use]
 pub fn is_model_name(text: &str) -> bool {
     text.split_once('/').is_some_and(|(provider, model)| PROVIDERS.contains(&provider) && !model.is_empty())
 }
 
-/// The providers there are, by the name that stands before the `/`. Cheap to clone.
+/// The available providers by the prefix before the `/`. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Models {
     providers: BTreeMap<&'static str, Arc<dyn Model>>,
-    /// What sends to endpoints that graphs name.
+    /// The client for endpoints that graphs name.
     outbound: Option<(Client, Arc<dyn Clock>)>,
     tape: Option<tape::Wrap>,
 }
@@ -171,17 +171,17 @@ impl Models {
         self
     }
 
-    /// Lets graphs name endpoints of their own. The client says which addresses may be called.
+    /// Lets graphs name their own endpoints. The client decides which addresses may be called.
     #[must_use]
     pub fn with_endpoints(mut self, outbound: Client, clock: Arc<dyn Clock>) -> Self {
         self.outbound = Some((outbound, clock));
         self
     }
 
-    /// The provider of `<provider>/<model>`, and the name behind the `/`.
+    /// Finds the provider of `<provider>/<model>`, and returns it with the model's name after the `/`.
     ///
     /// # Errors
-    /// [`ModelErrorKind::NotConfigured`], naming the providers there are.
+    /// [`ModelErrorKind::NotConfigured`], naming the available providers.
     pub fn find<'a>(&self, name: &'a str) -> Result<(&Arc<dyn Model>, &'a str), ModelError> {
         let found = name
             .split_once('/')
@@ -194,10 +194,10 @@ impl Models {
         })
     }
 
-    /// The same at an endpoint that is not the operator's; without an address at the provider's own.
+    /// Like [`Models::find`], at an endpoint that is not the operator's; the provider's default URL if none is set.
     ///
     /// # Errors
-    /// [`ModelErrorKind::NotConfigured`] where the provider or the address is none.
+    /// [`ModelErrorKind::NotConfigured`] if the provider is unknown or the URL is not valid.
     pub fn find_at<'a>(
         &self,
         name: &'a str,

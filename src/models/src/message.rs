@@ -1,11 +1,11 @@
-//! What goes to a model and what comes back.
+//! Model requests, answers and messages.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{FileRef, Part};
 
-/// Who says something.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -20,7 +20,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its name on the wire.
+    /// The name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -32,33 +32,32 @@ impl Role {
     }
 }
 
-/// One message of a conversation.
+/// A conversation message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who says it.
+    /// The author.
     pub role: Role,
-    /// What.
+    /// The text.
     pub content: String,
-    /// Files that the message refers to, as in `messages` of a graph. Providers do not read them: `parts` has what is
-    /// sent of them.
+    /// Files that the message refers to, as in a graph's `messages`. Providers ignore them and send `parts`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileRef>,
-    /// What is sent after `content`: texts and images. Providers read it in a user's message only. Not in the journal.
+    /// Texts and images sent after `content`. Providers send them for user messages only. Not in the journal.
     #[serde(skip)]
     pub parts: Vec<Part>,
-    /// Tools that the model wants called; of an assistant's message only.
+    /// Tool calls that the model requests; in assistant messages only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// Which call this answers; of a tool's message only.
+    /// The id of the answered call; in tool messages only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// As in [`ModelAnswer::carry`]; of an assistant's message only.
+    /// As in [`ModelAnswer::carry`]; in assistant messages only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Value>,
 }
 
 impl Message {
-    /// A message that is only text.
+    /// Creates a text-only message.
     #[must_use]
     pub fn text(role: Role, content: impl Into<String>) -> Self {
         Self {
@@ -72,7 +71,7 @@ impl Message {
         }
     }
 
-    /// The parts that a provider sends: of a user's message, and without blank texts, which endpoints refuse.
+    /// The parts that a provider sends: only for a user message, and without blank texts, which endpoints refuse.
     pub(super) fn sent_parts(&self) -> impl Iterator<Item = &Part> {
         let of_user = self.role == Role::User;
         self.parts.iter().filter(move |part| match part {
@@ -85,45 +84,45 @@ impl Message {
 /// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
-    /// Its name.
+    /// The tool's name.
     pub name: String,
-    /// What it does.
+    /// The description for the model.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema for the arguments.
     pub parameters: Value,
 }
 
-/// A model wants a tool called.
+/// A tool call that a model requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The model's id of the call.
+    /// The model's id for the call.
     pub id: String,
-    /// The tool.
+    /// The tool's name.
     pub name: String,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Value,
 }
 
-/// One call of a model.
+/// A model call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ModelRequest {
-    /// The name behind the provider's.
+    /// The model's name without the provider prefix.
     pub model: String,
-    /// The conversation, the latest message last.
+    /// The conversation, latest message last.
     pub messages: Vec<Message>,
-    /// Randomness, from 0.
+    /// Sampling temperature, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Most tokens of the answer.
+    /// Maximum answer tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// The same seed asks for the same answer, where the endpoint takes one.
+    /// A repeated seed requests the same answer, if the endpoint supports seeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// JSON Schema of the answer, which is then JSON.
+    /// JSON Schema for the answer, which is then JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// Tools it may call.
+    /// Tools that the model may call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool>,
     /// Sent as `Idempotency-Key`.
@@ -131,14 +130,14 @@ pub struct ModelRequest {
     pub idempotency_key: Option<String>,
 }
 
-/// Tokens of a call, as the endpoint counts them.
+/// Token counts of a call, as reported by the endpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Of what it was sent.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Of what it wrote.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Of what it was sent, those that the endpoint had kept from before and charges less for.
+    /// Input tokens that the endpoint had cached and charges less for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
 }
@@ -161,27 +160,27 @@ const fn is_zero(count: &u64) -> bool {
 pub struct ModelAnswer {
     /// The text.
     pub text: String,
-    /// Tools it wants called.
+    /// Requested tool calls.
     pub tool_calls: Vec<ToolCall>,
-    /// Tokens; `None` where the endpoint does not say.
+    /// Token counts; `None` if the endpoint does not report them.
     pub usage: Option<Usage>,
-    /// Why it ended: `stop`, `length`, `tool_calls`, `content_filter`, or the endpoint's own word.
+    /// The finish reason: `stop`, `length`, `tool_calls`, `content_filter`, or the endpoint's word.
     pub finish_reason: Option<String>,
     /// The model that answered, as the endpoint names it.
     pub model: Option<String>,
-    /// What the provider wants to see again when the conversation continues, as it came: signed thoughts.
+    /// Data that the provider requires back, unchanged, when the conversation continues: signed thoughts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<Value>,
 }
 
-/// Texts that are to become vectors.
+/// Texts to embed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct EmbedRequest {
-    /// The name behind the provider's.
+    /// The model's name without the provider prefix.
     pub model: String,
     /// In the order of the vectors.
     pub texts: Vec<String>,
-    /// Numbers of each vector, where the model lets one choose.
+    /// Vector dimensions, if the model supports a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dimensions: Option<u32>,
     /// Sent as `Idempotency-Key`.
@@ -189,12 +188,12 @@ pub struct EmbedRequest {
     pub idempotency_key: Option<String>,
 }
 
-/// Vectors of texts.
+/// Text vectors.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Embeddings {
-    /// One for each text, in their order.
+    /// One per text, in the same order.
     pub vectors: Vec<Vec<f64>>,
-    /// Tokens; `None` where the endpoint does not say.
+    /// Token counts; `None` if the endpoint does not report them.
     pub usage: Option<Usage>,
     /// The model that answered, as the endpoint names it.
     pub model: Option<String>,

@@ -1,15 +1,15 @@
-//! Files of a message: what the journal keeps of them, and what a request contains of them.
+//! A message's files: their description in the journal, and their content in a request.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What a file is to a reader.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
-    /// A picture.
+    /// An image.
     Image,
     /// A document or text.
     File,
@@ -20,27 +20,27 @@ pub enum FileKind {
 /// A file that a message refers to: its description, without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRef {
-    /// What it is.
+    /// The kind.
     #[serde(rename = "type")]
     pub kind: FileKind,
     /// The attachment's id.
     pub attachment: String,
-    /// Its name.
+    /// The file name.
     pub name: String,
-    /// Its media type, without parameters.
+    /// The media type, without parameters.
     pub mime_type: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// SHA-256 of its bytes.
+    /// SHA-256 of the content.
     pub digest: String,
 }
 
-/// A part of a user's message, as it is sent to a model.
+/// A part of a user's message, as sent to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
-    /// A text. That of a file begins with a line that has the file's name, and an empty line.
+    /// A text. A file's text begins with a line that contains the file name, followed by an empty line.
     Text(String),
-    /// A picture.
+    /// An image.
     Image(Image),
 }
 
@@ -51,20 +51,20 @@ impl Part {
     }
 }
 
-/// A picture for a model.
+/// An image for a model.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Image {
-    /// The file's name.
+    /// The file name.
     pub name: String,
-    /// Its media type: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    /// The media type: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub mime_type: String,
-    /// The file.
+    /// The file's content.
     pub data: Arc<[u8]>,
-    /// Pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels.
+    /// Height in pixels.
     pub height: u32,
-    /// Its main colour in words, for a model that sees nothing else of it; may be empty.
+    /// The main colour in words, for a model that cannot see the image; may be empty.
     pub colour: String,
 }
 

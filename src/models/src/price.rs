@@ -1,7 +1,7 @@
-//! What calls cost: list prices of well-known models, from `prices.json`.
+//! Call costs: list prices of well-known models, from `prices.json`.
 //!
-//! They are what the providers ask of everybody, without discounts for batches, long prompts or contracts; a model that
-//! is not in the table has no price.
+//! List prices exclude discounts for batches, long prompts or contracts. A model that is missing from the table has no
+//! price.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,41 +10,41 @@ use serde::Deserialize;
 
 use super::Usage;
 
-/// Prices of one model: dollars for a million tokens.
+/// A model's prices in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Of what it is sent.
+    /// Price for input tokens.
     pub input: f64,
-    /// Of what it is sent and has kept; as `input` where there is no price of its own.
+    /// Price for cached input tokens; `None` means the `input` price.
     #[serde(default)]
     pub cached: Option<f64>,
-    /// Of what it writes.
+    /// Price for output tokens.
     pub output: f64,
-    /// Whether it reads texts only, and rejects a request with an image.
+    /// Whether the model reads text only and rejects images.
     #[serde(default)]
     pub text_only: bool,
 }
 
-/// The table.
+/// The price table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    /// The month that they were looked up in.
+    /// The month in which the prices were collected.
     pub as_of: String,
-    /// By `<provider>/<model>`.
+    /// Prices by `<provider>/<model>`.
     #[serde(rename = "per_million_tokens_usd")]
     pub models: BTreeMap<String, Price>,
 }
 
 static PRICES: LazyLock<Prices> = LazyLock::new(|| {
     let read = serde_json::from_str(include_str!("prices.json"));
-    // A test reads the file.
+    // A test parses the file.
     read.unwrap_or_else(|_| Prices { as_of: String::new(), models: BTreeMap::new() })
 });
 
 impl Prices {
-    /// The table that the service counts by.
+    /// The built-in table.
     #[must_use]
     pub fn known() -> &'static Self {
         &PRICES
@@ -52,10 +52,10 @@ impl Prices {
 }
 
 impl Price {
-    /// Of a model that costs nothing.
+    /// The price of a free model.
     pub const FREE: Self = Self { input: 0.0, cached: None, output: 0.0, text_only: false };
 
-    /// Dollars that a call costs.
+    /// Returns the cost of a call in US dollars.
     #[must_use]
     pub fn cost(&self, usage: Usage) -> f64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
@@ -67,32 +67,32 @@ impl Price {
     }
 }
 
-/// The list price of `<provider>/<model>`; `None` if the table does not have it. The built-in model is free.
+/// Returns the list price of `<provider>/<model>`; `None` if the table does not have it. The built-in model is free.
 #[must_use]
 pub fn list_price(model: &str) -> Option<Price> {
     if model.starts_with("practice/") { Some(Price::FREE) } else { find(model).copied() }
 }
 
-/// Dollars that a call of `<provider>/<model>` costs; `None` where its price is not known.
+/// Returns the cost of a `<provider>/<model>` call in US dollars; `None` if its price is unknown.
 #[must_use]
 pub fn cost(model: &str, usage: Usage) -> Option<f64> {
     list_price(model).map(|price| price.cost(usage))
 }
 
-/// Whether `<provider>/<model>` may be sent images: not if the table says that it reads texts only. A model that is not in
-/// the table may see them.
+/// Whether images may be sent to `<provider>/<model>`: not if the table marks it as text-only. A model that is missing
+/// from the table may accept images.
 #[must_use]
 pub fn sees_images(model: &str) -> bool {
     !find(model).is_some_and(|price| price.text_only)
 }
 
-/// A sum of money without the noise of binary fractions.
+/// Rounds an amount to remove binary fraction noise.
 #[must_use]
 pub fn rounded(dollars: f64) -> f64 {
     (dollars * 1e9).round() / 1e9
 }
 
-/// The price of a model or of one of its dated versions.
+/// Finds the price of a model or its dated version.
 fn find(model: &str) -> Option<&'static Price> {
     let prices = &PRICES.models;
     prices.get(model).or_else(|| {
@@ -102,7 +102,7 @@ fn find(model: &str) -> Option<&'static Price> {
     })
 }
 
-/// `-2025-04-14`, `-20250929`, `-001`, `-latest`, `-preview…`: the same model.
+/// Version suffixes that denote the same model: `-2025-04-14`, `-20250929`, `-001`, `-latest`, `-preview…`.
 fn is_version(rest: &str) -> bool {
     let Some(rest) = rest.strip_prefix('-') else { return false };
     let first = rest.split('-').next().unwrap_or_default();

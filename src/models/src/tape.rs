@@ -1,7 +1,7 @@
-//! Calls of models kept in a file, and answered from it: for development.
+//! Records model calls to a file and replays them, for development.
 //!
-//! One JSON line for each call: provider, what was asked and its digest, and what came. Keys are not part of what is
-//! asked, so they are not in it.
+//! One JSON line per call: provider, request, its digest, and the result. Keys are not part of a request, so the file
+//! contains none.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -21,20 +21,20 @@ use super::{
     Pieces, TranscribeRequest, Transcript,
 };
 
-/// What is put around every provider.
+/// Wraps a provider.
 pub(super) type Wrap = Arc<dyn Fn(&'static str, Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync>;
 
-/// A line of the file.
+/// A line in the file.
 #[derive(Serialize, Deserialize)]
 struct Line {
     provider: String,
-    /// SHA-256 of provider and request, canonical; lower-case hexadecimal.
+    /// SHA-256 of the canonical provider and request; lowercase hexadecimal.
     digest: String,
     request: Value,
     came: Came,
 }
 
-/// What came.
+/// The result of a call.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Came {
@@ -64,10 +64,10 @@ impl Came {
 }
 
 impl Models {
-    /// The same providers, with every call and its answer added to a file; `practice` needs none.
+    /// Appends every call and its result to a file, except for `practice`.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn recorded(self, path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(|why| at(path, &why))?;
         let file = Arc::new(Mutex::new(file));
@@ -76,10 +76,10 @@ impl Models {
         })))
     }
 
-    /// The same providers, answered from a file; `practice` answers itself.
+    /// Answers calls from a file, except for `practice`.
     ///
     /// # Errors
-    /// The file cannot be read, or is not a recording.
+    /// If the file cannot be read or is not a recording.
     pub fn replayed(self, path: &Path) -> io::Result<Self> {
         let file = File::open(path).map_err(|why| at(path, &why))?;
         let mut kept: HashMap<String, Kept> = HashMap::new();
@@ -95,7 +95,7 @@ impl Models {
         Ok(self.wrapped(Arc::new(move |provider, _| Arc::new(Replay { provider, kept: Arc::clone(&kept) }))))
     }
 
-    /// Also those that graphs name; what needs no endpoint needs no tape.
+    /// Wraps all providers except `practice`, including endpoints that graphs name.
     fn wrapped(mut self, wrap: Wrap) -> Self {
         for (provider, model) in self.providers.iter_mut().filter(|(provider, _)| **provider != PRACTICE) {
             *model = wrap(provider, Arc::clone(model));
@@ -113,10 +113,10 @@ fn not_configured(message: String) -> ModelError {
     ModelError { kind: ModelErrorKind::NotConfigured, message, retry_after: None }
 }
 
-/// What was asked, and its digest.
+/// The request and its digest.
 ///
-/// The parts of a message are not serialised, so a tape has no bytes of files. Its `files` are, each with the digest of
-/// its bytes and in the order of the message: the same files give the same digest, and another file gives another one.
+/// A message's `parts` are not serialised, so a tape contains no file bytes. Its `files` are serialised in order, each
+/// with a content digest: the same files give the same digest, and other files give another.
 fn asked(provider: &str, kind: &str, request: &impl Serialize) -> (Value, String) {
     let request = json!({kind: request});
     let whole = json!({"provider": provider, "request": request});
@@ -124,7 +124,7 @@ fn asked(provider: &str, kind: &str, request: &impl Serialize) -> (Value, String
     (request, hex::encode(digest(&SHA256, &canonical)))
 }
 
-/// Asks, and writes down what came.
+/// Forwards calls and records their results.
 struct Recorder {
     provider: &'static str,
     inner: Arc<dyn Model>,
@@ -140,7 +140,7 @@ impl Recorder {
     }
 }
 
-/// Hands pieces on and keeps them.
+/// Forwards pieces and keeps a copy.
 struct Copied<'a> {
     to: &'a dyn Pieces,
     kept: Mutex<Vec<String>>,
@@ -182,21 +182,21 @@ impl Model for Recorder {
     }
 }
 
-/// What came each time that the same was asked.
+/// The results of repeated identical calls.
 #[derive(Default)]
 struct Kept {
     came: Vec<Came>,
     told: usize,
 }
 
-/// Answers from what was written down.
+/// Answers from a recording.
 struct Replay {
     provider: &'static str,
     kept: Arc<Mutex<HashMap<String, Kept>>>,
 }
 
 impl Replay {
-    /// The first time the first answer, and so on; beyond the last, the last.
+    /// Returns the results in recorded order and repeats the last one.
     fn find(&self, model: &str, (_, digest): &(Value, String)) -> Result<Came, ModelError> {
         let mut kept = self.kept.lock();
         let found = kept.get_mut(digest).and_then(|kept| {

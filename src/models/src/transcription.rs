@@ -10,17 +10,17 @@ use super::{PRACTICE, Usage};
 
 /// A recording to transcribe.
 ///
-/// Its serialised form, of which a tape is made, has the digest of the audio instead of the audio.
+/// Its serialised form, which a tape stores, contains the audio's digest instead of the audio.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct TranscribeRequest {
-    /// The model's name, without the provider's.
+    /// The model's name without the provider prefix.
     pub model: String,
     /// The recording.
     #[serde(rename = "audio_sha256", serialize_with = "as_digest")]
     pub audio: Arc<[u8]>,
-    /// Its media type without parameters: `audio/webm`.
+    /// The media type without parameters, for example `audio/webm`.
     pub mime_type: String,
-    /// The language that is spoken, as an ISO 639-1 code.
+    /// The spoken language, as an ISO 639-1 code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// Words and names that may occur in it.
@@ -44,17 +44,17 @@ fn as_digest<S: Serializer>(audio: &Arc<[u8]>, serializer: S) -> Result<S::Ok, S
     serializer.serialize_str(&hex::encode(digest(&SHA256, audio)))
 }
 
-/// What is said in a recording.
+/// The transcript of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transcript {
-    /// The words, without white space around them; empty if nothing is said.
+    /// The words, trimmed; empty if nothing is said.
     pub text: String,
-    /// Tokens; `None` if the endpoint does not count them.
+    /// Token counts; `None` if the endpoint does not report them.
     pub usage: Option<Usage>,
 }
 
-/// Whether the provider of `<provider>/<model>` has a method for transcription: `openai/*`, `gemini/*` and
-/// `practice/transcribe`. Only a call shows if the endpoint has the model.
+/// Whether the provider of `<provider>/<model>` supports transcription: `openai/*`, `gemini/*` and
+/// `practice/transcribe`. Only a call shows whether the endpoint has the model.
 #[must_use]
 pub fn can_transcribe(name: &str) -> bool {
     match name.split_once('/') {

@@ -1,10 +1,10 @@
-//! Which addresses are public.
+//! Classifies IP addresses as public or not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 type Block<A> = (A, u32, &'static str);
 
-/// Blocks of IPv4 that are no public hosts.
+/// IPv4 blocks that are not public hosts.
 const V4: &[Block<Ipv4Addr>] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8, "this network"),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "a private network"),
@@ -23,14 +23,14 @@ const V4: &[Block<Ipv4Addr>] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4, "reserved"),
 ];
 
-/// Blocks of IPv6 inside 2000::/3 that are no public hosts; what is outside 2000::/3 never is one.
+/// IPv6 blocks inside 2000::/3 that are not public hosts; every address outside 2000::/3 is not public.
 const V6: &[Block<Ipv6Addr>] = &[
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, "reserved"),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, "documentation"),
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, "documentation"),
 ];
 
-/// Blocks of IPv6 outside 2000::/3 that have a name of their own.
+/// IPv6 blocks outside 2000::/3 that have a specific name.
 const V6_OUTSIDE: &[Block<Ipv6Addr>] = &[
     (Ipv6Addr::UNSPECIFIED, 128, "this network"),
     (Ipv6Addr::LOCALHOST, 128, "this machine"),
@@ -42,8 +42,8 @@ const V6_OUTSIDE: &[Block<Ipv6Addr>] = &[
     (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, "multicast"),
 ];
 
-/// What an address is when it is no public host's; `None` for public ones. An address of IPv6 that carries one of IPv4
-/// (mapped, NAT64, 6to4) is what that one is.
+/// Returns the name of the non-public block that contains an address; `None` for a public address. An IPv6 address that
+/// carries an IPv4 address (mapped, NAT64, 6to4) is classified by the IPv4 address.
 ///
 /// Source: IANA special-purpose address registries; RFC 6052, 8215, 3056.
 #[must_use]
@@ -63,7 +63,7 @@ pub fn not_public(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// The IPv4 address that an IPv6 address stands for, or the address itself.
+/// Returns the IPv4 address that an IPv6 address carries, or the address itself.
 pub(crate) fn carried(address: IpAddr) -> IpAddr {
     let IpAddr::V6(outer) = address else { return address };
     let low = |bits: u128| u32::try_from(bits & u128::from(u32::MAX)).unwrap_or(0);
@@ -98,7 +98,7 @@ mod tests {
         }
         for (net, length, name) in V6.iter().chain(V6_OUTSIDE) {
             let last = net.to_bits() | u128::MAX.checked_shr(*length).unwrap_or(0);
-            // The translation prefix is judged by what it carries where that is plain.
+            // The translation prefix is classified by the IPv4 address it carries, if that address is readable.
             let first = if *length == 48 { net.to_bits() | (1 << 64) } else { net.to_bits() };
             for bits in [first, last] {
                 assert_eq!(not_public(IpAddr::V6(Ipv6Addr::from_bits(bits))), Some(*name), "{net}/{length}");

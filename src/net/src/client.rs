@@ -11,12 +11,12 @@ use url::{Host, Url};
 use crate::pool::Pool;
 use crate::{Guard, Limits, NetError, NetErrorKind, Request, Response, redirect};
 
-/// The client could not be made; only a broken build of its libraries does that.
+/// The client could not be built; only a broken build of its libraries causes this.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the HTTP client cannot be made: {0}")]
 pub struct ClientError(pub(crate) String);
 
-/// Sends requests. Cheap to clone; copies share connections.
+/// An HTTP client. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct Client {
     parts: Arc<Parts>,
@@ -33,7 +33,7 @@ enum Face {
 }
 
 impl Client {
-    /// For addresses that come from graphs and users.
+    /// Creates a client for addresses from graphs and users.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -42,7 +42,7 @@ impl Client {
         Ok(Self { parts: Arc::new(Parts { face, clock }) })
     }
 
-    /// For addresses that the operator set.
+    /// Creates a client for addresses that the operator configured.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -51,7 +51,8 @@ impl Client {
         Ok(Self { parts: Arc::new(Parts { face, clock }) })
     }
 
-    /// For a service of the operator at this address: names are not resolved. A port in the address of a request counts.
+    /// Creates a client for an operator's service at this address: names are not resolved. A port in a request's URL
+    /// takes precedence.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -60,10 +61,11 @@ impl Client {
         Ok(Self { parts: Arc::new(Parts { face, clock }) })
     }
 
-    /// The addresses of a place that may be called, for what is not HTTP; the caller must connect to no others.
+    /// Returns the permitted addresses of a host and port, for protocols other than HTTP. The caller must connect only
+    /// to these.
     ///
     /// # Errors
-    /// [`NetErrorKind::Refused`] and [`NetErrorKind::Unreachable`], as [`Guard::open`].
+    /// [`NetErrorKind::Refused`] and [`NetErrorKind::Unreachable`], as for [`Guard::open`].
     pub async fn addresses(&self, host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, NetError> {
         match &self.parts.face {
             Face::Guarded { guard, .. } => guard.open(host, port).await,
@@ -71,10 +73,10 @@ impl Client {
         }
     }
 
-    /// Sends a request and waits for the head of its answer. Dropping the future, or the answer, ends the connection.
+    /// Sends a request and waits for the response head. Dropping the future or the response closes the connection.
     ///
     /// # Errors
-    /// [`NetError`]. A status that says no is an answer, not an error.
+    /// [`NetError`]. An error status is a response, not an error.
     pub async fn send(&self, request: Request, limits: &Limits) -> Result<Response, NetError> {
         let clock = &self.parts.clock;
         let started = clock.monotonic();
@@ -129,7 +131,7 @@ impl Client {
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         let mut url = url.clone();
         if headers.contains_key(AUTHORIZATION) {
-            // Otherwise the library sends the user of the address besides.
+            // Otherwise the library also sends the URL's user.
             let _ = url.set_username("");
             let _ = url.set_password(None);
         }
@@ -138,7 +140,7 @@ impl Client {
     }
 }
 
-/// An http or https address with a host. A fragment stays here.
+/// Parses an http or https URL with a host and removes its fragment.
 fn web(text: &str) -> Result<Url, NetError> {
     let mut url = Url::parse(text).map_err(|error| NetError::refused(format!("no address: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -148,13 +150,13 @@ fn web(text: &str) -> Result<Url, NetError> {
     Ok(url)
 }
 
-/// What may be said of an address: host and port.
+/// The host and port of a URL, safe to show in messages.
 fn place(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// An address without what may be a secret in it.
+/// The URL without user, password and query, which may be secret.
 fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }

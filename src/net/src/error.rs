@@ -1,36 +1,36 @@
-//! Why a request did not go well.
+//! Request errors.
 
 use std::error::Error as _;
 
 use wire::ErrorCode;
 
-/// A request was refused, or did not get its answer.
+/// A request was refused or failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NetError {
-    /// What went wrong.
+    /// The failure class.
     pub kind: NetErrorKind,
-    /// For the run's record. Names at most host and port: never a path, a user, a header or a body.
+    /// Text for the run's record. Names at most host and port: never a path, a user, a header or a body.
     pub message: String,
 }
 
-/// What went wrong with a request.
+/// Failure classes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetErrorKind {
-    /// The guard does not let the address be called.
+    /// The guard refuses the address.
     Refused,
     /// The name does not resolve, or no server accepts the connection.
     Unreachable,
-    /// Something took longer than its limit.
+    /// A time limit was exceeded.
     TimedOut,
-    /// Head or body are larger than their limit.
+    /// The head or the body exceeds its size limit.
     TooLarge,
-    /// The connection broke, or what came is no HTTP.
+    /// The connection broke, or the response is not HTTP.
     Broken,
 }
 
 impl NetErrorKind {
-    /// Its stable code, of a node that has none of its own.
+    /// The stable error code for nodes that have no specific code.
     #[must_use]
     pub const fn code(self) -> ErrorCode {
         match self {
@@ -40,7 +40,7 @@ impl NetErrorKind {
         }
     }
 
-    /// Whether the same request may go well later.
+    /// Whether the same request may succeed later.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         matches!(self, Self::Unreachable | Self::TimedOut | Self::Broken)
@@ -56,7 +56,7 @@ impl NetError {
         Self::new(NetErrorKind::Refused, message)
     }
 
-    /// What the library says, without the address that it would name.
+    /// Converts a library error and removes the URL from its text.
     pub(crate) fn of(error: reqwest::Error, place: &str) -> Self {
         let kind = if error.is_timeout() {
             NetErrorKind::TimedOut

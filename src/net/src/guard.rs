@@ -1,4 +1,4 @@
-//! The judge of addresses that come from graphs and users.
+//! The egress guard: checks addresses from graphs and users.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,25 +12,25 @@ use crate::{NetError, NetErrorKind, Resolver};
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPort {
-    /// A name or an address.
+    /// A name or an IP address.
     pub host: Host<String>,
     /// The port.
     pub port: u16,
 }
 
-/// What the operator says of outbound calls.
+/// The operator's settings for outbound calls.
 #[derive(Debug, Clone, Default)]
 pub struct Egress {
-    /// Reachable although not public: exactly these hosts, as a URL spells them, at exactly these ports.
+    /// Permitted although not public: exactly these hosts, as a URL spells them, at exactly these ports.
     pub allow: Vec<HostPort>,
-    /// Never reachable, not even where `allow` names them: where the service itself listens, and its PostgreSQL. An
-    /// unspecified address (0.0.0.0, ::) stands for every address of this machine.
+    /// Always refused, even if `allow` names them: the service's own listeners and its PostgreSQL. An unspecified
+    /// address (0.0.0.0, ::) means every address of this machine.
     pub own: Vec<HostPort>,
 }
 
 /// Decides which addresses may be called.
 ///
-/// Libraries that connect by themselves ask [`Guard::open`] and connect to nothing but what it yields.
+/// Libraries that open connections themselves call [`Guard::open`] and connect only to the returned addresses.
 pub struct Guard {
     allow: HashSet<HostPort>,
     own: Vec<HostPort>,
@@ -38,18 +38,18 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard with these exceptions.
+    /// Creates a guard with these exceptions.
     #[must_use]
     pub fn new(egress: Egress, resolver: Arc<dyn Resolver>) -> Self {
         let allow = egress.allow.iter().map(|open| plain(&open.host, open.port)).collect();
         Self { allow, own: egress.own, resolver }
     }
 
-    /// The addresses of `host` at `port`. All of them may be called, and no other may be.
+    /// Resolves `host` and returns all its addresses with `port`. Only these may be called.
     ///
     /// # Errors
-    /// [`NetErrorKind::Refused`] as soon as one address may not be called; [`NetErrorKind::Unreachable`] when there is
-    /// none.
+    /// [`NetErrorKind::Refused`] if any address may not be called; [`NetErrorKind::Unreachable`] if the
+    /// name has no address.
     pub async fn open(&self, host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, NetError> {
         let place = HostPort { host: host.clone(), port };
         let mut found = match host {
@@ -80,7 +80,7 @@ impl Guard {
         Ok(found.into_iter().map(|address| SocketAddr::new(address, port)).collect())
     }
 
-    /// As [`Guard::open`], of the place that a URL names.
+    /// Like [`Guard::open`], for the host and port of a URL.
     pub(crate) async fn open_url(&self, url: &Url) -> Result<Vec<SocketAddr>, NetError> {
         match (url.host(), url.port_or_known_default()) {
             (Some(host), Some(port)) => self.open(&host.to_owned(), port).await,
@@ -90,7 +90,7 @@ impl Guard {
 
     async fn is_own(&self, place: &HostPort, address: IpAddr) -> bool {
         let address = match carried(address) {
-            // What the kernel makes of it.
+            // The kernel connects an unspecified address to loopback.
             address if address.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
             address => address,
         };
@@ -115,16 +115,16 @@ impl Guard {
     }
 }
 
-/// Whether something that listens at `listen` answers at `address`.
+/// Whether a listener on `listen` accepts connections at `address`.
 fn is_at(listen: IpAddr, address: IpAddr) -> bool {
     if !listen.is_unspecified() {
         return carried(listen) == address;
     }
-    // Only an address of this machine can be bound.
+    // Binding succeeds only for this machine's addresses.
     address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// One spelling for each place: no dot at the end, no IPv4 inside IPv6.
+/// Normalises an endpoint: no trailing dot, no IPv4 inside IPv6.
 fn plain(host: &Host<String>, port: u16) -> HostPort {
     let host = match host {
         Host::Domain(name) => Host::Domain(name.trim_end_matches('.').to_ascii_lowercase()),

@@ -1,12 +1,12 @@
-//! The one outbound HTTP client, and the guard in front of it.
+//! The only outbound HTTP client, and its egress guard.
 //!
-//! It has two faces. [`Client::guarded`] is for addresses that come from graphs and users: public ones only, each name
-//! resolved once and the connection pinned to what was checked, redirects judged anew. [`Client::operator`] is for
-//! addresses that the operator set: no judgement of addresses, and no redirects. Both ignore proxies of the
-//! environment, and both bound heads, bodies and waiting by [`Limits`].
+//! The client has two variants. [`Client::guarded`] is for addresses from graphs and users: it connects only to public
+//! addresses, resolves each name once, pins the connection to the checked addresses and checks every redirect.
+//! [`Client::operator`] is for addresses that the operator configured: it does not check addresses or follow redirects.
+//! Both ignore proxy environment variables, and both bound heads, bodies and waiting times by [`Limits`].
 //!
-//! Nothing is decompressed here: answers are asked for as they are (`Accept-Encoding: identity`), and what comes
-//! compressed all the same is handed over as the bytes that came, so a small answer cannot become a large one.
+//! The client never decompresses: it requests uncompressed responses (`Accept-Encoding: identity`) and returns a
+//! compressed body as received, so a small response cannot expand into a large one.
 //!
 //! Source: `docs/adr/0006-models.md`; OWASP ASVS 5.0, 1.3.6.
 

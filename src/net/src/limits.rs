@@ -1,34 +1,35 @@
-//! How much an answer may cost.
+//! Time and size limits for a response.
 
 use std::time::Duration;
 
-/// The bounds of one request, redirects and all.
+/// Limits for one request including its redirects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// From the start to the answer's head, of each hop: resolving, connecting, sending, waiting.
+    /// Maximum time until the response head, per hop: resolving, connecting, sending, waiting.
     pub head: Duration,
-    /// From the start to the end of the body; `None` leaves it to the caller.
+    /// Maximum time from the start to the end of the body; `None` leaves it to the caller.
     pub total: Option<Duration>,
-    /// Between two pieces of the body.
+    /// Maximum time between two body chunks.
     pub idle: Duration,
-    /// The least rate of the body on average; `None` for answers that are written while they are sent.
+    /// Minimum average rate of the body; `None` for responses that are generated while they are sent.
     pub rate: Option<Rate>,
-    /// Bytes of the head's names and values.
+    /// Maximum bytes of header names and values.
     pub head_bytes: usize,
-    /// Bytes of the body, as they come.
+    /// Maximum body bytes, as received.
     pub body_bytes: u64,
-    /// Redirects that are followed; the operator's face follows none.
+    /// Maximum redirects; the operator client follows none.
     pub redirects: u8,
-    /// Follows only redirects that keep origin and method (307 and 308): the secrets of the request stay where they belong.
+    /// Follows only redirects that keep origin and method (307 and 308), so the request's secrets stay with their
+    /// origin.
     pub same_origin: bool,
 }
 
-/// A rate that a body must keep.
+/// The minimum rate of a body.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// On average since the head came.
+    /// Average since the head arrived.
     pub bytes_per_second: u32,
-    /// How long it may be slower at first.
+    /// Initial period during which the body may be slower.
     pub grace: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Connections, each pinned to addresses that were checked.
+//! Connections, each pinned to checked addresses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use reqwest::redirect::Policy;
 
 use crate::ClientError;
 
-/// How long connections are kept for the next request.
+/// Idle time after which connections are closed.
 const KEEP: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(10);
-/// Places that connections are kept for.
+/// Maximum endpoints with pooled connections.
 const PLACES: u64 = 256;
-/// Lines of an answer's head; the reader's buffer grows with it, to 408 KiB at most.
+/// Maximum header lines in a response; the reader's buffer grows with them, to at most 408 KiB.
 const HEADERS: usize = 100;
 
-/// Keeps connections by the place and the addresses that it was found at. Where a name has moved, nothing is reused.
+/// Pools connections by host and resolved addresses. A name that resolves to new addresses gets new connections.
 pub(crate) struct Pool {
     tls: rustls::ClientConfig,
     pinned: Cache<(String, Vec<SocketAddr>), reqwest::Client>,
@@ -30,12 +30,12 @@ impl Pool {
         Ok(Self { tls: tls()?, pinned })
     }
 
-    /// Connections that resolve names by themselves.
+    /// Returns a client that resolves names itself.
     pub(crate) fn open(&self) -> Result<reqwest::Client, ClientError> {
         build(&self.tls, None)
     }
 
-    /// Connections to these addresses and no others, whatever name is asked for.
+    /// Returns a client that connects only to these addresses, whatever the host name.
     pub(crate) fn pinned(
         &self,
         host: &str,
@@ -73,7 +73,7 @@ fn build(tls: &rustls::ClientConfig, pinned: Option<Pinned>) -> Result<reqwest::
     builder.build().map_err(|error| ClientError(error.to_string()))
 }
 
-/// The machine's certificates, ring, TLS 1.2 and 1.3.
+/// TLS 1.2 and 1.3 with ring and the machine's certificates.
 fn tls() -> Result<rustls::ClientConfig, ClientError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -86,7 +86,7 @@ fn tls() -> Result<rustls::ClientConfig, ClientError> {
     Ok(tls)
 }
 
-/// Knows one place only.
+/// Resolves every name to the same addresses.
 struct Pinned(Arc<[SocketAddr]>);
 
 impl Resolve for Pinned {

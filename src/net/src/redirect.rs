@@ -1,4 +1,4 @@
-//! Following redirects by hand.
+//! Redirect handling.
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
@@ -7,8 +7,8 @@ use url::Url;
 
 use crate::{NetError, Request};
 
-/// What another origin may see of a request's head. All else may be a secret: besides `Authorization` and `Cookie`,
-/// keys stand in headers of any name.
+/// Headers that are kept when a redirect changes the origin. Any other header may be secret: in addition to
+/// `Authorization` and `Cookie`, API keys use arbitrary header names.
 const HARMLESS: [&str; 8] = [
     "accept",
     "accept-encoding",
@@ -20,10 +20,10 @@ const HARMLESS: [&str; 8] = [
     "user-agent",
 ];
 
-/// Where an answer sends the caller; `None` when it is no redirect.
+/// Returns the redirect target; `None` if the response is not a redirect.
 ///
 /// # Errors
-/// When the target is none, or is plain http after https.
+/// If the target is not a valid address, or leads from https to plain http.
 pub(crate) fn target(status: StatusCode, headers: &HeaderMap, from: &Url) -> Result<Option<Url>, NetError> {
     let moved = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = headers.get(LOCATION).filter(|_| moved) else { return Ok(None) };
@@ -41,7 +41,7 @@ pub(crate) fn keeps_request(status: StatusCode, from: &Url, to: &Url) -> bool {
     matches!(status.as_u16(), 307 | 308) && from.origin() == to.origin()
 }
 
-/// The request to the redirect's target.
+/// Builds the request to the redirect target.
 pub(crate) fn next(mut request: Request, status: StatusCode, from: &Url, to: &Url) -> Request {
     let becomes_get = match status.as_u16() {
         303 => request.method != Method::HEAD,

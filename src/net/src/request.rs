@@ -1,4 +1,4 @@
-//! What is sent.
+//! Outbound requests.
 
 use bytes::Bytes;
 use kernel::Secret;
@@ -8,7 +8,7 @@ use secrecy::ExposeSecret as _;
 
 use crate::NetError;
 
-/// Headers that belong to the connection, not to its user.
+/// Headers that belong to the connection; callers cannot set them.
 const CONNECTION: [&str; 12] = [
     "connection",
     "content-length",
@@ -24,7 +24,7 @@ const CONNECTION: [&str; 12] = [
     "expect",
 ];
 
-/// A request. Its address is judged when it is sent.
+/// A request. Its address is checked when it is sent.
 #[derive(Clone)]
 pub struct Request {
     pub(crate) method: Method,
@@ -34,24 +34,25 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request without headers and body.
+    /// Creates a request without headers and body.
     #[must_use]
     pub fn new(method: Method, url: impl Into<String>) -> Self {
         Self { method, url: url.into(), headers: HeaderMap::new(), body: Bytes::new() }
     }
 
-    /// Whether a header belongs to the connection (`Host`, `Content-Length`, `Transfer-Encoding` and the like), and is left
-    /// out of requests.
+    /// Whether a header belongs to the connection (`Host`, `Content-Length`, `Transfer-Encoding` and the like) and is
+    /// omitted from requests.
     #[must_use]
     pub fn is_of_connection(name: &str) -> bool {
         CONNECTION.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Adds a header. Those that belong to the connection (`Host`, `Content-Length`, `Transfer-Encoding` and the like)
-    /// are left out.
+    /// Adds a header. Ignores headers that belong to the connection (`Host`, `Content-Length`, `Transfer-Encoding` and
+    /// the like).
     ///
     /// # Errors
-    /// [`crate::NetErrorKind::Refused`] when name or value cannot stand in a head; the value is not repeated.
+    /// [`crate::NetErrorKind::Refused`] if the name or the value is not allowed in a header; the message omits the
+    /// value.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, NetError> {
         let bad = |what: &str| NetError::refused(format!("no {what} of a header"));
         let name = HeaderName::try_from(name).map_err(|_| bad("name"))?;
@@ -65,7 +66,7 @@ impl Request {
     /// Sends a secret as `Authorization: Bearer`.
     ///
     /// # Errors
-    /// [`crate::NetErrorKind::Refused`] when it cannot stand in a head; it is not repeated.
+    /// [`crate::NetErrorKind::Refused`] if the secret is not allowed in a header; the message omits it.
     pub fn bearer(mut self, secret: &Secret) -> Result<Self, NetError> {
         let value = HeaderValue::try_from(format!("Bearer {}", secret.expose_secret()));
         let mut value = value.map_err(|_| NetError::refused("the key is not allowed in a header"))?;
@@ -74,10 +75,10 @@ impl Request {
         Ok(self)
     }
 
-    /// Sends a secret as a header of its own.
+    /// Sends a secret in the header `name`.
     ///
     /// # Errors
-    /// [`crate::NetErrorKind::Refused`] when it cannot stand in a head; it is not repeated.
+    /// [`crate::NetErrorKind::Refused`] if the secret is not allowed in a header; the message omits it.
     pub fn secret(mut self, name: &str, secret: &Secret) -> Result<Self, NetError> {
         let name = HeaderName::try_from(name).map_err(|_| NetError::refused("no name of a header"))?;
         let value = HeaderValue::try_from(secret.expose_secret());
@@ -87,10 +88,10 @@ impl Request {
         Ok(self)
     }
 
-    /// Sends credentials as `Authorization: Basic`; they are encoded already.
+    /// Sends already encoded credentials as `Authorization: Basic`.
     ///
     /// # Errors
-    /// [`crate::NetErrorKind::Refused`] when they cannot stand in a head; they are not repeated.
+    /// [`crate::NetErrorKind::Refused`] if the credentials are not allowed in a header; the message omits them.
     pub fn basic(mut self, credentials: &Secret) -> Result<Self, NetError> {
         let value = HeaderValue::try_from(format!("Basic {}", credentials.expose_secret()));
         let mut value =

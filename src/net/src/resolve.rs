@@ -1,4 +1,4 @@
-//! Names to addresses.
+//! Name resolution.
 
 use std::net::IpAddr;
 
@@ -7,10 +7,10 @@ use async_trait::async_trait;
 /// Resolves names.
 #[async_trait]
 pub trait Resolver: Send + Sync + 'static {
-    /// Every address of a name.
+    /// Returns every address of a name.
     ///
     /// # Errors
-    /// Why there is none, as a text without the name.
+    /// The reason, as text without the name, if the name does not resolve.
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, String>;
 }
 

@@ -1,4 +1,4 @@
-//! What comes back.
+//! Responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::{Limits, NetError, NetErrorKind};
 
-/// The head of an answer, and its body piece by piece. Dropping it ends the connection.
+/// A response head, and its body in chunks. Dropping it closes the connection.
 pub struct Response {
     inner: reqwest::Response,
     url: Url,
@@ -60,28 +60,28 @@ impl Response {
         self.inner.status()
     }
 
-    /// The head's lines.
+    /// The response headers.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         self.inner.headers()
     }
 
-    /// Host and port that it came from in the end: what may be said of it.
+    /// Host and port after redirects, safe to show in messages.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// Where it came from in the end.
+    /// The URL after redirects.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Returns the next body chunk; `None` at the end.
     ///
     /// # Errors
-    /// [`NetErrorKind::TooLarge`], [`NetErrorKind::TimedOut`] or [`NetErrorKind::Broken`]; nothing more comes then.
+    /// [`NetErrorKind::TooLarge`], [`NetErrorKind::TimedOut`] or [`NetErrorKind::Broken`]; no more chunks follow.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
         let passed = self.clock.monotonic().saturating_sub(self.started);
         let left = self.limits.total.map(|total| total.saturating_sub(passed));
@@ -100,10 +100,10 @@ impl Response {
         Ok(came)
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     ///
     /// # Errors
-    /// As [`Response::chunk`].
+    /// As for [`Response::chunk`].
     pub async fn bytes(mut self) -> Result<Bytes, NetError> {
         let mut body = Vec::new();
         while let Some(piece) = self.chunk().await? {
@@ -112,7 +112,7 @@ impl Response {
         Ok(body.into())
     }
 
-    /// At most `most` bytes of the body as text, for a message about it; what cannot be had is left out.
+    /// Returns at most `most` body bytes as text for a message; stops at the first error.
     pub async fn excerpt(mut self, most: usize) -> String {
         let mut body = Vec::new();
         while body.len() < most

@@ -1,4 +1,4 @@
-//! How long a server asks to wait.
+//! The wait that a server requests before a retry.
 
 use std::time::Duration;
 
@@ -6,10 +6,11 @@ use chrono::{DateTime, Utc};
 
 use crate::header::{HeaderMap, RETRY_AFTER};
 
-/// The longest wait that counts.
+/// Maximum accepted wait.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Returns the wait that the headers ask for, at most five minutes: `retry-after-ms`, or `Retry-After` as seconds or a date.
+/// Returns the wait that the headers request, at most five minutes: `retry-after-ms`, or `Retry-After` as seconds or a
+/// date.
 #[must_use]
 pub fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);

@@ -1,4 +1,4 @@
-//! A worker by itself, for work on the sandbox without a build of the whole service:
+//! A standalone worker, for sandbox development without a build of the whole service:
 //! `CALLBOARD_BIN=target/debug/examples/worker cargo nextest run -p sandbox`.
 
 #[global_allocator]

@@ -1,4 +1,4 @@
-//! What is asked of the sandbox, and what it answers.
+//! Sandbox calls, their results and errors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The modules of a graph, by name.
+/// A graph's modules by name.
 pub type Modules = BTreeMap<String, Arc<str>>;
 
-/// A language that code is written in.
+/// A programming language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
-    /// Python, as Monty knows it.
+    /// Python, as implemented by Monty.
     Python,
-    /// JavaScript, as QuickJS knows it.
+    /// JavaScript, as implemented by QuickJS.
     Javascript,
 }
 
@@ -24,7 +24,7 @@ impl Language {
     /// The names that graphs use.
     pub const NAMES: [&str; 2] = ["python", "javascript"];
 
-    /// The language of this name.
+    /// Finds a language by its name in graphs.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -34,7 +34,7 @@ impl Language {
         }
     }
 
-    /// Its name in graphs.
+    /// The name in graphs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Language {
         }
     }
 
-    /// The language of a module, by the ending of its name.
+    /// Finds a module's language by its file extension.
     #[must_use]
     pub fn of_module(name: &str) -> Option<Self> {
         match name.rsplit_once('.')?.1 {
@@ -54,50 +54,51 @@ impl Language {
     }
 }
 
-/// What is run.
+/// The code to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
-    /// A function of a module.
+    /// A module's function.
     Function {
-        /// The module's name, with its ending.
+        /// The module's name with its extension.
         module: String,
         /// The function's name.
         function: String,
     },
-    /// Code that stands alone: its function `main`, called with the arguments, or else the value of its last expression.
+    /// Standalone code: its function `main` is called with the arguments; without `main`, the value is its last
+    /// expression.
     Source(String),
 }
 
-/// One call.
+/// A call.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Its language.
+    /// The language.
     pub language: Language,
-    /// The modules that it may import, by name; those of another language do no harm.
+    /// Modules that the code may import, by name; modules in another language are ignored.
     pub modules: Arc<Modules>,
-    /// What is run.
+    /// The code to run.
     pub entry: Entry,
-    /// The one argument.
+    /// The only argument.
     pub args: Value,
-    /// How far it may go.
+    /// The call's limits.
     pub limits: Limits,
 }
 
-/// How far a call may go.
+/// Limits for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How long it may run, from the moment when a worker begins it. It waits for a worker at most as long, or for
+    /// Maximum run time, from the moment a worker starts the call. The call waits for a worker as long, or for
     /// [`crate::Options::wait`] if that is longer.
     pub time: Duration,
-    /// Bytes of its result, as JSON.
+    /// Maximum bytes of the result as JSON.
     pub output: usize,
-    /// Bytes of what it prints; what is printed behind them is left out.
+    /// Maximum bytes of printed output; the rest is discarded.
     pub logs: usize,
 }
 
 impl Limits {
-    /// The longest that any call may run.
+    /// The maximum run time of any call.
     pub const LONGEST: Duration = Duration::from_secs(300);
 }
 
@@ -107,54 +108,54 @@ impl Default for Limits {
     }
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What was returned.
+    /// The returned value.
     pub value: Value,
-    /// What was printed.
+    /// The printed output.
     pub logs: String,
 }
 
-/// Why a call yields nothing.
+/// Call errors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SandboxError {
-    /// The code failed: it raised an error, or returned what is not JSON.
+    /// The code raised an error or returned a value that is not JSON.
     #[error("{message}{}", at(module.as_deref(), *line, *column))]
     Failed {
-        /// What it said.
+        /// The error message.
         message: String,
-        /// Where, if that is known.
+        /// The failing module, if known.
         module: Option<String>,
-        /// From 1.
+        /// Line, from 1.
         line: Option<u32>,
-        /// From 1.
+        /// Column, from 1.
         column: Option<u32>,
     },
-    /// It took too long.
+    /// The code exceeded its time limit.
     #[error("the code ran longer than {} s", .0.as_secs_f64())]
     Timeout(Duration),
-    /// It wanted more memory than it may have.
+    /// The code exceeded its memory limit.
     #[error("the code used more memory than {} MiB", .0 >> 20)]
     Memory(usize),
-    /// Its result is too large.
+    /// The result exceeds its size limit.
     #[error("the result is larger than {0} bytes")]
     OutputTooLarge(usize),
     /// The worker died.
     #[error("the process that ran the code died")]
     Crashed,
-    /// No worker was free within the time that a call waits.
+    /// No worker became free before the wait timeout.
     #[error("no worker was free within {} s{}", waited.as_secs_f64(), share(*held))]
     Busy {
-        /// Time in the queue.
+        /// Time spent in the queue.
         waited: Duration,
-        /// Workers that ran other calls of the same workspace.
+        /// Workers running other calls of the same workspace.
         held: usize,
     },
-    /// Too many calls wait already.
+    /// The queue is full.
     #[error("too many calls are waiting for a worker (queue time 0 s{})", share(*held))]
     QueueFull {
-        /// Workers that ran other calls of the same workspace.
+        /// Workers running other calls of the same workspace.
         held: usize,
     },
     /// No worker can be started.
@@ -182,30 +183,30 @@ fn at(module: Option<&str>, line: Option<u32>, column: Option<u32>) -> String {
     }
 }
 
-/// Code that is looked at before it is taken.
+/// Code to check before it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The module of this name.
     Module(String),
-    /// Code that stands alone.
+    /// Standalone code.
     Alone(String),
 }
 
-/// What is wrong with code.
+/// A syntax error in code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyntaxProblem {
-    /// What.
+    /// The message.
     pub message: String,
-    /// From 1, if it is known.
+    /// Line from 1, if known.
     pub line: Option<u32>,
-    /// From 1, if it is known.
+    /// Column from 1, if known.
     pub column: Option<u32>,
 }
 
-/// What was found out about code that is sound.
+/// The result of checking valid code.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surveyed {
-    /// The names that others may call; of code that stands alone there are none.
+    /// Names that other code may call; empty for standalone code.
     pub names: Vec<String>,
 }

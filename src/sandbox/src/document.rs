@@ -1,4 +1,4 @@
-//! Documents whose readers are large and were written for friendly input: they are read in a worker, too.
+//! Documents with complex parsers that were written for trusted input, so workers parse them too.
 
 use std::time::Duration;
 
@@ -6,57 +6,57 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::Limits;
 
-/// What a document is.
+/// Document formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DocumentKind {
     /// PDF.
     Pdf,
-    /// Office Open XML, as Word writes it.
+    /// Office Open XML, as written by Word.
     Docx,
 }
 
-/// How far reading a document may go.
+/// Limits for reading a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentLimits {
-    /// How long it may take, from the moment when a worker begins it.
+    /// Maximum time, from the moment a worker starts.
     pub time: Duration,
-    /// Most pages; of a feed how many items are read.
+    /// Maximum pages; for a feed, the number of items to read.
     pub pages: usize,
-    /// Bytes of its text.
+    /// Maximum bytes of text.
     pub text: usize,
 }
 
 impl DocumentLimits {
-    /// Limits of the call that reads it: a letter of a text takes at most six as JSON.
+    /// Limits for the call that reads the document: JSON encodes a byte of text in at most six bytes.
     pub(crate) fn as_call(self) -> Limits {
         Limits { time: self.time, output: self.text.saturating_mul(6), logs: 0 }
     }
 }
 
-/// What a document says.
+/// A document's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentText {
-    /// Its text; a form feed between pages.
+    /// The text, with a form feed between pages.
     pub text: String,
-    /// How many pages it has, where it has pages.
+    /// Page count, if the format has pages.
     pub pages: Option<usize>,
 }
 
-/// Why a document says nothing.
+/// The reason that a document cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentProblem {
-    /// It is damaged, or something else than it is said to be.
+    /// The document is damaged or in another format than declared.
     #[error("{0}")]
     Damaged(String),
-    /// It opens with a password only.
+    /// The document requires a password.
     #[error("it is protected by a password")]
     Protected,
-    /// It has too many pages.
+    /// The document has too many pages.
     #[error("it has {0} pages")]
     Pages(usize),
-    /// Something in it is too large, unpacked; what.
+    /// A part of the document is too large when unpacked; the text says which.
     #[error("{0}")]
     TooLarge(String),
 }

@@ -1,4 +1,4 @@
-//! Feeds of news, whichever of their formats one has.
+//! News feeds in a common format.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,42 +6,42 @@ use serde::{Deserialize, Serialize};
 /// A feed: RSS, Atom or JSON Feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feed {
-    /// Its title.
+    /// The title.
     pub title: Option<FeedText>,
-    /// Its page.
+    /// The feed's web page.
     pub link: Option<String>,
-    /// What is in it, in its order.
+    /// The items, in feed order.
     pub items: Vec<FeedItem>,
 }
 
-/// One piece of news.
+/// A feed item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedItem {
-    /// What it is known by; made of link and title, or the feed's address and title, where it has none.
+    /// The id; if the feed gives none, it is derived from link and title, or from the feed's address and title.
     pub id: String,
-    /// Its title.
+    /// The title.
     pub title: Option<FeedText>,
-    /// Its page.
+    /// The item's web page.
     pub link: Option<String>,
-    /// A few words about it.
+    /// A short description.
     pub summary: Option<FeedText>,
-    /// The whole of it.
+    /// The full content.
     pub content: Option<FeedText>,
-    /// Names.
+    /// Author names.
     pub authors: Vec<String>,
-    /// What it is about.
+    /// Topics.
     pub categories: Vec<String>,
-    /// When it came out.
+    /// Publication time.
     pub published_at: Option<DateTime<Utc>>,
-    /// When it was changed.
+    /// Last update time.
     pub updated_at: Option<DateTime<Utc>>,
 }
 
-/// A text of a feed.
+/// Text in a feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedText {
-    /// As it is written.
+    /// The text as written.
     pub text: String,
-    /// Whether it is HTML.
+    /// Whether the text is HTML.
     pub html: bool,
 }

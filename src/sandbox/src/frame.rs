@@ -1,4 +1,4 @@
-//! What goes over the pipes: a length of four bytes, then JSON.
+//! The pipe protocol: a four-byte length, then JSON.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentTex
 use crate::feed::Feed;
 use crate::image::{ImageFacts, ImageKind, ImageLimits};
 
-/// Bytes of the longest request: a value of the engine, and modules.
+/// Maximum request bytes: an engine value plus modules.
 pub(crate) const LONGEST_REQUEST: usize = 24 << 20;
-/// What a worker says when it is ready.
+/// The frame that a worker sends when it is ready.
 pub(crate) const READY: &[u8] = b"callboard sandbox 1";
 
-/// What a worker is asked.
+/// A request to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) task: Task,
     pub(crate) modules: Arc<Modules>,
-    /// Bytes that it may use.
+    /// Maximum bytes of memory.
     pub(crate) memory: usize,
-    /// Bytes of the result.
+    /// Maximum bytes of the result.
     pub(crate) output: usize,
-    /// Bytes of what is printed.
+    /// Maximum bytes of printed output.
     pub(crate) logs: usize,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Task {
     Feed {
         /// Base64.
         data: String,
-        /// Its address, which its links are relative to.
+        /// The feed's address, the base of its relative links.
         from: String,
         limits: DocumentLimits,
     },
@@ -60,17 +60,17 @@ pub(crate) enum Task {
         data: String,
         limits: ImageLimits,
     },
-    /// Sends it back: what a call costs without any code.
+    /// Returns the arguments; measures a call's overhead.
     Echo {
         args: Box<RawValue>,
     },
 }
 
-/// What a worker answers.
+/// A worker's response.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Response {
     pub(crate) answer: Answer,
-    /// It does not want another request, because it has grown.
+    /// Whether the worker should be replaced: it has grown, or has handled enough requests.
     pub(crate) spent: bool,
 }
 
@@ -90,18 +90,18 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// A failure without a place.
+    /// Creates a failure without a location.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), module: None, line: None, column: None }
     }
 }
 
-/// Bytes of the longest answer that a worker may give to a request. A byte that is printed takes at most six.
+/// Maximum response bytes for a request. JSON encodes a printed byte in at most six bytes.
 pub(crate) fn longest_answer(output: usize, logs: usize) -> usize {
     output.saturating_add(logs.saturating_mul(6)).saturating_add(64 << 10)
 }
 
-/// The frame of these bytes.
+/// Wraps bytes in a frame.
 pub(crate) fn framed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
     let mut frame = Vec::with_capacity(bytes.len() + 4);
@@ -110,7 +110,7 @@ pub(crate) fn framed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Reads a frame of at most `longest` bytes; `None` when there is no other.
+/// Reads a frame of at most `longest` bytes; `None` at the end of the input.
 pub(crate) fn read(from: &mut impl Read, longest: usize) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; 4];
     match from.read_exact(&mut length) {

@@ -1,4 +1,4 @@
-//! Images of strangers: a worker decodes them, finds their facts and makes their previews.
+//! Untrusted images: a worker decodes them, extracts facts and creates previews.
 
 use std::time::Duration;
 
@@ -6,16 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::Limits;
 
-/// Maximum bytes of an image: its request, as base64, has to fit into a frame.
+/// Maximum bytes of an image: its base64 form must fit into a request frame.
 pub const LARGEST_IMAGE: usize = 16 << 20;
 
 /// Maximum bytes of a preview.
 pub(crate) const LARGEST_PREVIEW: usize = 1 << 20;
 
-/// Bytes of memory for each pixel. A progressive JPEG in CMYK needs most: 8 for coefficients and 3 for the result. A progressive JPEG in RGB needs 9, a PNG with 16 bits per channel 8.
+/// Decoder memory per pixel in bytes. A progressive JPEG in CMYK needs most: 8 for coefficients and 3 for the result. A
+/// progressive JPEG in RGB needs 9, a PNG with 16 bits per channel 8.
 const PIXEL_MEMORY: u64 = 11;
 
-/// The format of an image. No other format is tried.
+/// Image formats. No other format is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageKind {
@@ -30,7 +31,7 @@ pub enum ImageKind {
 }
 
 impl ImageKind {
-    /// The format with this media type, such as `image/png`.
+    /// Finds a format by its media type, such as `image/png`.
     #[must_use]
     pub fn of_mime(mime: &str) -> Option<Self> {
         match mime {
@@ -43,16 +44,16 @@ impl ImageKind {
     }
 }
 
-/// Limits of one image.
+/// Limits for an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageLimits {
     /// Maximum time in a worker.
     pub time: Duration,
-    /// Maximum pixels. The memory of the worker follows from them.
+    /// Maximum pixels. They determine the worker's memory limit.
     pub pixels: u64,
-    /// The longest side of a preview, in pixels.
+    /// Maximum side of a preview, in pixels.
     pub side: u32,
-    /// The most bytes of an image that is its own preview.
+    /// Maximum bytes of an image that serves as its own preview.
     pub bytes: usize,
 }
 
@@ -64,30 +65,30 @@ impl Default for ImageLimits {
 }
 
 impl ImageLimits {
-    /// Limits of the call that reads it. The answer holds little more than the preview, as base64.
+    /// Limits for the call that reads the image. The response contains little more than the base64 preview.
     pub(crate) fn as_call(self) -> Limits {
         Limits { time: self.time, output: LARGEST_PREVIEW.saturating_mul(2), logs: 0 }
     }
 
-    /// Bytes that decoding may allocate.
+    /// Maximum bytes that decoding may allocate.
     pub(crate) fn memory(self) -> usize {
         let pixels = usize::try_from(self.pixels.saturating_mul(PIXEL_MEMORY)).unwrap_or(usize::MAX);
-        // A decoder may copy the file, or unpack metadata.
+        // A decoder may copy the file or unpack metadata.
         pixels.saturating_add(LARGEST_IMAGE)
     }
 }
 
-/// The facts of an image that was decoded.
+/// Facts about a decoded image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageFacts {
-    /// Pixels, after the orientation that its metadata says was applied.
+    /// Width in pixels, after applying the orientation from the metadata.
     pub width: u32,
-    /// Pixels, as of `width`.
+    /// Height in pixels, after applying the orientation.
     pub height: u32,
-    /// The English name of its dominant colour: black, white, gray, red, orange, yellow, green, cyan, blue, purple, pink,
-    /// brown; transparent if all of it is.
+    /// The English name of the dominant colour: black, white, gray, red, orange, yellow, green, cyan, blue, purple,
+    /// pink, brown; transparent if the whole image is transparent.
     pub colour: String,
-    /// A smaller image: WebP without metadata, as base64, at most 1 MiB before base64. `None` if the image is its own
-    /// preview: at most [`ImageLimits::side`] on each side and [`ImageLimits::bytes`] long.
+    /// A smaller image: WebP without metadata, as base64, at most 1 MiB before encoding. `None` if the image is its own
+    /// preview: at most [`ImageLimits::side`] on each side and at most [`ImageLimits::bytes`] long.
     pub preview: Option<String>,
 }

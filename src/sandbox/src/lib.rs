@@ -1,9 +1,9 @@
-//! User code, safely: Python (on Monty) and JavaScript (on QuickJS) in worker processes of the same binary. Documents and
-//! images of strangers are read there, too.
+//! Runs untrusted code: Python (on Monty) and JavaScript (on QuickJS) in worker processes. Workers also read untrusted
+//! documents and images.
 //!
-//! [`Sandbox`] is the service's side: a pool of workers. A worker is this binary again, started with
-//! [`WORKER_ARGUMENT`], which calls [`work`] before anything else. Nothing of a user's code is parsed or run in the
-//! service's own process. See docs/adr/0011-sandbox.md.
+//! [`Sandbox`] is the service's interface: a pool of workers. A worker is the same binary, started with
+//! [`WORKER_ARGUMENT`], which calls [`work`] first. The service process never parses or runs user code. See
+//! docs/adr/0011-sandbox.md.
 
 mod call;
 mod document;
@@ -26,5 +26,5 @@ pub use memory::Limiter;
 pub use pool::{Options, Sandbox};
 pub use worker::work;
 
-/// The first argument of a worker.
+/// The first argument of a worker process.
 pub const WORKER_ARGUMENT: &str = "sandbox-worker";

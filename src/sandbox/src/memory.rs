@@ -1,6 +1,6 @@
-//! The counting limiter over the global allocator, armed in workers only.
+//! A counting memory limiter for the global allocator, active only in workers.
 //!
-//! An allocator cannot be written without `unsafe`; every method here forwards its arguments unchanged and only counts.
+//! An allocator requires `unsafe`; every method here forwards its arguments unchanged and only counts.
 #![allow(
     unsafe_code,
     reason = "GlobalAlloc is an unsafe trait, and an allocator may end its process only by _exit"
@@ -14,36 +14,36 @@ use monty_types::{BASELINE_MEMORY, LIVE_MEMORY, OOM_EXIT_CODE};
 static ARMED: AtomicBool = AtomicBool::new(false);
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// What was allocated before counting began may be freed afterwards: the count begins above it.
+/// Memory allocated before counting starts may be freed later, so the counter starts well above zero.
 const START: usize = 1 << 40;
 
-/// An allocator that ends the process, with a status that the parent knows, when a limit is passed.
+/// An allocator that ends the process when a limit is exceeded, with a status that the parent recognises.
 ///
-/// In the service it is not armed: each call then costs one load and a branch that is always predicted.
+/// Inactive in the service: each allocator call then costs one load and a well-predicted branch.
 #[derive(Debug)]
 pub struct Limiter<A>(A);
 
 impl<A> Limiter<A> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub const fn new(inner: A) -> Self {
         Self(inner)
     }
 }
 
-/// Begins to count. Called once, in a worker.
+/// Starts counting. Called once, in a worker.
 pub(crate) fn arm() {
     LIVE_MEMORY.store(START, Relaxed);
     ARMED.store(true, Relaxed);
 }
 
-/// From here on `bytes` more may be allocated; Monty reads both counts and gives up in good order at its own limit.
+/// Allows `bytes` more to be allocated. Monty reads both counters and stops cleanly at its own limit.
 pub(crate) fn allow(bytes: usize) {
     let live = LIVE_MEMORY.load(Relaxed);
     BASELINE_MEMORY.store(live, Relaxed);
     LIMIT.store(live.saturating_add(bytes), Relaxed);
 }
 
-/// Takes the limit away.
+/// Removes the limit.
 pub(crate) fn lift() {
     LIMIT.store(usize::MAX, Relaxed);
 }
@@ -65,7 +65,7 @@ fn refund(size: usize) {
     }
 }
 
-/// A null pointer in a worker means that the second wall, the limit of the address space, was reached.
+/// In a worker, a null pointer means that the second limit, the address space, is exhausted.
 #[inline]
 fn given(pointer: *mut u8) -> *mut u8 {
     if pointer.is_null() && ARMED.load(Relaxed) {
@@ -77,12 +77,12 @@ fn given(pointer: *mut u8) -> *mut u8 {
 #[cold]
 #[inline(never)]
 fn end() -> ! {
-    // SAFETY: it takes no pointer and does not return. `exit` would run code that may allocate.
+    // SAFETY: `_exit` takes no pointer and does not return. `exit` would run code that may allocate.
     unsafe { libc::_exit(OOM_EXIT_CODE) }
 }
 
-// SAFETY: every method forwards its arguments unchanged to the inner allocator and returns what that returned, or does
-// not return at all; so this holds what the inner one holds.
+// SAFETY: every method forwards its arguments unchanged to the inner allocator and returns its result, or does not
+// return at all, so the inner allocator's guarantees hold.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Limiter<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         charge(layout.size());

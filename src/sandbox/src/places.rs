@@ -1,7 +1,7 @@
-//! Worker places, shared fairly among workspaces.
+//! Worker slots, shared fairly among workspaces.
 //!
-//! A workspace may take another place only if it holds fewer than are free. One workspace alone therefore uses half of the
-//! places, and the next one always finds a free place. Those that wait are served round robin.
+//! A workspace may take another slot only if it holds fewer slots than are free. A single workspace therefore uses half
+//! the slots, and the next workspace always finds a free slot. Waiting calls are served round robin.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -11,24 +11,24 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// Places that are free or held.
+/// Free and held slots.
 pub(crate) struct Places {
-    /// Maximum number of waiting calls.
+    /// Maximum waiting calls.
     queue: usize,
     state: Mutex<State>,
 }
 
 struct State {
     free: usize,
-    /// Places held, by owner.
+    /// Held slots by owner.
     held: BTreeMap<Uuid, usize>,
     /// Waiting calls, by owner.
     waiting: BTreeMap<Uuid, VecDeque<oneshot::Sender<Place>>>,
-    /// The owner that was served last.
+    /// The owner served last.
     last: Uuid,
 }
 
-/// Held while a call has its place.
+/// A held slot; dropping it releases the slot.
 pub(crate) struct Place {
     places: Option<Arc<Places>>,
     owner: Uuid,
@@ -53,7 +53,7 @@ impl Places {
         Arc::new(Self { queue, state: Mutex::new(state) })
     }
 
-    /// A place that is free now, for work of the pool itself.
+    /// Takes a free slot, if there is one, for the pool's own work.
     pub(crate) fn free(self: &Arc<Self>) -> Option<Place> {
         let mut state = self.state.lock();
         if state.free == 0 {
@@ -62,10 +62,10 @@ impl Places {
         Some(self.take(&mut state, Uuid::nil()))
     }
 
-    /// Waits for a place.
+    /// Waits for a slot.
     ///
     /// # Errors
-    /// [`QueueFull`]. Each owner may fill half of what the others leave of the queue.
+    /// [`QueueFull`]. Each owner may fill half the queue space that other owners leave.
     pub(crate) async fn wait(self: &Arc<Self>, owner: Uuid) -> Result<Place, QueueFull> {
         let given = {
             let mut state = self.state.lock();
@@ -85,7 +85,7 @@ impl Places {
         given.await.map_err(|_| QueueFull)
     }
 
-    /// Places that an owner holds.
+    /// The number of slots that an owner holds.
     pub(crate) fn held(&self, owner: Uuid) -> usize {
         self.state.lock().held(owner)
     }
@@ -103,7 +103,7 @@ impl Places {
             let Some((owner, next)) = state.next() else { return };
             let place = self.take(&mut state, owner);
             drop(state);
-            // A caller that has gone is passed over. One that goes without having read its place drops the place.
+            // A caller that has gone is skipped. A caller that goes before it reads its slot drops the slot.
             if let Err(mut place) = next.send(place) {
                 place.places = None;
                 self.state.lock().release(owner);
@@ -131,7 +131,7 @@ impl State {
         }
     }
 
-    /// The next call to serve: of the first owner after the one served last that may take a place.
+    /// The next call to serve: from the first owner, after the last served one, that may take a slot.
     fn next(&mut self) -> Option<(Uuid, oneshot::Sender<Place>)> {
         self.forget_gone();
         let after = self.waiting.range((Bound::Excluded(self.last), Bound::Unbounded));
@@ -173,7 +173,7 @@ mod tests {
             order.push(index);
             held = place.ok();
         }
-        // Each index is the position among the calls that still wait.
+        // Each index is the position among the calls still waiting.
         assert_eq!(order, [0, 2, 2, 0, 1, 0]);
         drop(held);
         assert!(places.free().is_some());
@@ -190,7 +190,7 @@ mod tests {
             assert!(wait.now_or_never().is_none());
         }
         drop(gone);
-        // The place goes to a caller that never reads it.
+        // The slot goes to a caller that never reads it.
         drop(held);
         assert!(places.free().is_none());
         drop((unheard, waits));
@@ -237,7 +237,7 @@ mod tests {
             waiting.push(waits);
         }
         assert_eq!(counts, [4, 2, 1, 1, 0]);
-        // A place that comes back goes to the owner without one.
+        // A released slot goes to the owner without one.
         held[0].pop();
         let got = waiting.iter_mut().map(|waits| -> Vec<_> {
             waits.iter_mut().filter_map(|(_, wait)| wait.now_or_never()).collect()

@@ -1,7 +1,7 @@
-//! The pool of workers, on a thread of its own.
+//! The worker pool, on a dedicated thread.
 //!
-//! A worker dies with the thread that started it, and its pipes belong to that thread's runtime: so one thread starts
-//! all of them and does nothing else.
+//! A worker dies with the thread that started it, and its pipes belong to that thread's runtime. So one thread starts
+//! all workers and does nothing else.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -24,37 +24,36 @@ use crate::image::{ImageFacts, ImageKind, ImageLimits};
 use crate::places::{Place, Places, QueueFull};
 use crate::process::{Lost, Worker};
 
-/// Workers that are kept for the next call.
+/// Maximum idle workers kept for the next call.
 const IDLE: usize = 4;
-/// How long a worker may take to start.
+/// Maximum start time of a worker.
 const START: Duration = Duration::from_secs(30);
-/// How long code that is saved may take to load.
+/// Maximum time for loading code that is being saved.
 const SURVEY: Duration = Duration::from_secs(3);
 
-/// How a sandbox is set up.
+/// Sandbox options.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The binary that workers are started from.
+    /// The worker binary.
     pub program: PathBuf,
-    /// Maximum number of workers that run code of nodes at the same time. Documents and checks of code have places of
-    /// their own beside them.
+    /// Maximum concurrent workers for node code. Documents and code checks have separate slots.
     pub workers: usize,
-    /// Bytes that a call may use; an image may use what its pixels need.
+    /// Maximum memory bytes per call; an image may use more, depending on its pixels.
     pub memory: usize,
-    /// Maximum number of calls that wait for a place of one kind.
+    /// Maximum waiting calls per kind of slot.
     pub queue: usize,
-    /// How long a call waits for a place at least; one that may run longer waits as long as it may run.
+    /// Minimum time that a call waits for a slot; a call with a longer run time limit waits up to that limit.
     pub wait: Duration,
 }
 
 impl Options {
-    /// Four workers, 128 MiB for each call.
+    /// Four workers, 128 MiB per call.
     #[must_use]
     pub fn new(program: PathBuf) -> Self {
         Self { program, workers: 4, memory: 128 << 20, queue: 1000, wait: Duration::from_secs(30) }
     }
 
-    /// Workers from the binary that runs now, also if its file was replaced meanwhile.
+    /// Workers from the running binary, even if its file has been replaced.
     #[must_use]
     pub fn own() -> Self {
         let link = Path::new("/proc/self/exe");
@@ -64,24 +63,24 @@ impl Options {
     }
 }
 
-/// Places for checks of code that is being saved.
+/// Slots for checks of code that is being saved.
 const SURVEY_PLACES: usize = 2;
-/// Places for documents, feeds and images.
+/// Slots for documents, feeds and images.
 const DOCUMENT_PLACES: usize = 2;
-/// Places for work in the service's own process.
+/// Slots for work in the service's own process.
 const COMPUTE_PLACES: usize = 4;
 
-/// Runs code in worker processes. Clones share them; with the last clone they end.
+/// Runs code in worker processes. Clones share the workers; dropping the last clone ends them.
 #[derive(Clone)]
 pub struct Sandbox {
     shared: Arc<Shared>,
-    /// The workspace that calls.
+    /// The calling workspace.
     owner: Uuid,
 }
 
 struct Shared {
     pool: Arc<Pool>,
-    /// The thread, once there was a call.
+    /// The pool's thread, started by the first call.
     thread: OnceLock<Option<Thread>>,
 }
 
@@ -107,7 +106,7 @@ impl std::fmt::Debug for Sandbox {
 }
 
 impl Sandbox {
-    /// A sandbox; nothing is started before the first call.
+    /// Creates a sandbox; the first call starts the pool.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let pool = Pool {
@@ -123,14 +122,14 @@ impl Sandbox {
         Self { shared: Arc::new(shared), owner: Uuid::nil() }
     }
 
-    /// The same workers for a workspace, which has its share of them.
+    /// The same pool for a workspace, which gets a fair share of it.
     #[must_use]
     pub fn of(&self, owner: Uuid) -> Self {
         Self { shared: Arc::clone(&self.shared), owner }
     }
 
-    /// Does work on a blocking thread of this process once the workspace has a place for it. Returns `None` if the work panics.
-    /// The work must stop by itself if this is dropped.
+    /// Runs work on a blocking thread in this process when the workspace has a slot. Returns `None` if the work panics.
+    /// If this future is dropped, the work must stop by itself.
     pub async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let place = self.shared.pool.computing.wait(self.owner).await.ok()?;
         let done = tokio::task::spawn_blocking(move || {
@@ -141,13 +140,13 @@ impl Sandbox {
         done.await.ok()
     }
 
-    /// Runs code. Dropped, it is stopped: its worker is killed.
+    /// Runs code. Dropping the future kills the worker.
     ///
     /// # Errors
     /// [`SandboxError`].
     pub async fn call(&self, call: Call) -> Result<Outcome, SandboxError> {
         let Call { language, modules, entry, args, limits } = call;
-        // Nothing is written out for a call that waits.
+        // Arguments are serialised only after the call has a slot.
         let place = self.place(&self.shared.pool.calls, limits).await?;
         let task = Task::Call { language, entry, args: raw(&args)? };
         drop(args);
@@ -157,10 +156,10 @@ impl Sandbox {
         }
     }
 
-    /// Looks at code without calling any of it; a JavaScript module is loaded, as its imports have to be.
+    /// Checks code without calling it; a JavaScript module is loaded because its imports must resolve.
     ///
     /// # Errors
-    /// [`SandboxError`] when that could not be found out; also when a module loads for too long, or wants too much.
+    /// [`SandboxError`] if the check cannot finish, for example because a module exceeds its time or memory limit.
     pub async fn survey(
         &self,
         language: Language,
@@ -177,10 +176,10 @@ impl Sandbox {
         }
     }
 
-    /// Reads a document, whose bytes are base64. Dropped, its worker is killed.
+    /// Reads a base64-encoded document. Dropping the future kills the worker.
     ///
     /// # Errors
-    /// [`SandboxError`] when it could not be found out what it says: a reader ran for too long, wanted too much or died.
+    /// [`SandboxError`] if the document could not be read: the reader exceeded its time or memory limit, or died.
     pub async fn read_document(
         &self,
         kind: DocumentKind,
@@ -196,10 +195,11 @@ impl Sandbox {
         }
     }
 
-    /// Reads the first `limits.pages` items of the feed at an address, whose bytes are base64. Dropped, its worker is killed.
+    /// Reads the first `limits.pages` items of a base64-encoded feed from address `from`. Dropping the future kills the
+    /// worker.
     ///
     /// # Errors
-    /// [`SandboxError`] as of [`Self::read_document`].
+    /// [`SandboxError`] as for [`Self::read_document`].
     pub async fn read_feed(
         &self,
         data: String,
@@ -215,11 +215,11 @@ impl Sandbox {
         }
     }
 
-    /// Decodes an image of at most [`crate::LARGEST_IMAGE`] bytes, which are base64, and makes its preview. Dropped, its
-    /// worker is killed.
+    /// Decodes a base64-encoded image of at most [`crate::LARGEST_IMAGE`] bytes and creates its preview. Dropping the
+    /// future kills the worker.
     ///
     /// # Errors
-    /// [`SandboxError`] as of [`Self::read_document`].
+    /// [`SandboxError`] as for [`Self::read_document`].
     pub async fn read_image(
         &self,
         kind: ImageKind,
@@ -237,7 +237,7 @@ impl Sandbox {
         }
     }
 
-    /// Sends a value to a worker and back: what a call costs without any code.
+    /// Sends a value to a worker and back; measures a call's overhead.
     ///
     /// # Errors
     /// [`SandboxError`].
@@ -250,13 +250,13 @@ impl Sandbox {
         }
     }
 
-    /// Process ids of the workers that do nothing now.
+    /// Process ids of idle workers.
     #[must_use]
     pub fn idle(&self) -> Vec<u32> {
         self.shared.pool.idle.lock().iter().filter_map(Worker::id).collect()
     }
 
-    /// Waits until a worker may work.
+    /// Waits for a worker slot.
     async fn place(&self, places: &Arc<Places>, limits: Limits) -> Result<Place, SandboxError> {
         let waited = limits.time.max(self.shared.pool.options.wait);
         let place = kernel::timeout(&self.shared.pool.clock, waited, places.wait(self.owner)).await;
@@ -282,7 +282,7 @@ impl Sandbox {
         self.ask_within(self.memory(), place, task, modules, limits).await
     }
 
-    /// Asks a worker that may use this many bytes of memory.
+    /// Sends a task to a worker with this memory limit in bytes.
     async fn ask_within(
         &self,
         memory: usize,
@@ -335,7 +335,7 @@ fn raw(value: &Value) -> Result<Box<RawValue>, SandboxError> {
 }
 
 fn read(value: &RawValue) -> Result<Value, SandboxError> {
-    // Numbers and texts are as JSON has them: what is left is depth.
+    // The value is valid JSON, so parsing fails only if it is nested too deeply.
     serde_json::from_str(value.get()).map_err(|_| failed("the result has too many nested lists and objects"))
 }
 
@@ -344,7 +344,7 @@ fn start_thread() -> Option<Thread> {
     let handle = runtime.handle().clone();
     let (ends, ended) = oneshot::channel::<()>();
     let run = move || {
-        // Its tasks, and the workers that they hold, go with the runtime.
+        // Dropping the runtime ends its tasks and their workers.
         let _ = runtime.block_on(ended);
     };
     std::thread::Builder::new().name("sandbox".to_owned()).spawn(run).ok()?;
@@ -387,7 +387,7 @@ impl Pool {
         }
     }
 
-    /// A worker that waits; one that was killed meanwhile is no error of the next call.
+    /// Takes an idle worker; skips workers that were killed meanwhile.
     fn idle_worker(&self) -> Option<Worker> {
         let mut idle = self.idle.lock();
         loop {
@@ -410,7 +410,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a worker for the next call. After a burst the surplus ends.
+    /// Keeps a worker for the next call. Surplus workers after a burst end.
     fn keep(&self, worker: Worker) {
         let mut idle = self.idle.lock();
         if idle.len() < IDLE {
@@ -418,10 +418,10 @@ impl Pool {
         }
     }
 
-    /// Starts another worker for one that is gone, before it is needed.
+    /// Replaces a lost worker before the next call needs it.
     fn replace(self: Arc<Self>) {
         tokio::spawn(async move {
-            // A worker is started only with a place, so there are never more workers than places.
+            // A worker starts only with a slot, so there are never more workers than slots.
             let Some(_place) = self.calls.free() else { return };
             if self.idle.lock().is_empty()
                 && let Ok(worker) = self.start().await

@@ -1,4 +1,4 @@
-//! One worker process, from the service's side.
+//! A worker process, from the service's side.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::WORKER_ARGUMENT;
 use crate::frame::READY;
 
-/// A worker that is ready for a request. Dropped, it is killed.
+/// A worker that is ready for a request. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Worker {
     child: Child,
@@ -19,19 +19,19 @@ pub(crate) struct Worker {
     answers: ChildStdout,
 }
 
-/// How a worker was lost.
+/// The reason that a worker was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// It ended itself at the limit of its memory.
+    /// The worker ended itself at its memory limit.
     Memory,
-    /// Its answer is longer than it may be.
+    /// The response exceeds its size limit.
     TooLong,
-    /// It died.
+    /// The worker died.
     Crashed,
 }
 
 impl Worker {
-    /// Starts one: without an environment, files or a group in common with the service.
+    /// Starts a worker without environment, open files or the service's process group.
     pub(crate) async fn start(program: &Path) -> io::Result<Self> {
         let mut child = Command::new(program)
             .arg(WORKER_ARGUMENT)
@@ -53,9 +53,9 @@ impl Worker {
         Ok(Self { child, requests, answers })
     }
 
-    /// Sends a frame and waits for the answer.
+    /// Sends a frame and waits for the response.
     pub(crate) async fn exchange(&mut self, frame: &[u8], longest: usize) -> Result<Vec<u8>, Lost> {
-        // A worker that dies while it is written to has said why with its status.
+        // If the worker dies during the write, its exit status gives the reason.
         let written = self.requests.write_all(frame).await;
         let answer = match written {
             Ok(()) => read(&mut self.answers, longest).await,
@@ -69,7 +69,7 @@ impl Worker {
     }
 
     async fn status(&mut self) -> Lost {
-        // The pipe is closed, so it is dead or dying; the call's deadline covers one that is not.
+        // The pipe is closed, so the worker is dead or dying; otherwise the call's deadline applies.
         let ended = self.child.wait().await;
         match ended {
             Ok(status) if status.code() == Some(OOM_EXIT_CODE) => Lost::Memory,
@@ -77,18 +77,18 @@ impl Worker {
         }
     }
 
-    /// Whether it has not ended.
+    /// Whether the process is running.
     pub(crate) fn lives(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Its process id, while it lives.
+    /// The process id, while the process is running.
     pub(crate) fn id(&self) -> Option<u32> {
         self.child.id()
     }
 }
 
-/// A frame; `None` when it is longer than `longest`.
+/// Reads a frame; `None` if it is longer than `longest`.
 async fn read(from: &mut ChildStdout, longest: usize) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; 4];
     from.read_exact(&mut length).await?;

@@ -1,7 +1,7 @@
 //! JSON Schemas from graphs, models and apps: compiled and applied within limits.
 //!
-//! The authors of these schemas are not trusted. References are local, patterns are of the linear kind, and
-//! checking a value ends after a number of steps.
+//! The authors of these schemas are not trusted. References must be local, patterns must match in linear time, and a
+//! check ends after a fixed number of steps.
 
 mod patterns;
 mod steps;
@@ -18,27 +18,27 @@ use steps::{Count, STEP, Step, counted, within};
 pub use walk::{Bounds, patterns};
 use walk::{check_references, check_targets};
 
-/// Most problems of one value.
+/// Maximum problems reported per value.
 const MAX_PROBLEMS: usize = 50;
 
-/// Most steps while one value is checked: a schema that refers to itself twice at one place takes twice as long for each level
-/// of the value.
+/// Maximum steps to check one value. If a schema refers to itself twice for the same value, each nesting level
+/// doubles the work.
 const MAX_STEPS: u32 = 2_000_000;
 
-/// Most steps while the problems of a value are collected: the validator keeps all of them before the first is known.
+/// Maximum steps to collect a value's problems: the validator keeps all of them before it returns the first.
 const MAX_COLLECTING_STEPS: u32 = 2_000;
 
-/// Most steps while the first problem is found. It contains those of all alternatives.
+/// Maximum steps to find the first problem, which contains the problems of all alternatives.
 const MAX_FIRST_STEPS: u32 = 20_000;
 
-/// Most bytes of the compiled patterns of a schema.
+/// Maximum compiled pattern bytes per schema.
 const MAX_BYTES_OF_PATTERNS: usize = 64 << 20;
 
-/// Most steps of matches of patterns while one value is checked; one takes about a tenth of a microsecond at most.
+/// Maximum pattern match steps per checked value. A step takes at most about 0.1 µs.
 const MAX_MATCH_STEPS: u32 = 64 << 20;
 const MAX_MATCH_STEPS_OF_STRANGERS: u32 = 4 << 20;
 
-/// A schema that is ready to check values.
+/// A compiled schema, ready to check values.
 #[derive(Debug)]
 pub struct Schema {
     validator: Validator,
@@ -47,7 +47,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Checks a value with a schema that was accepted before. Returns the problems, with pointers below `base`.
+    /// Checks a value against a schema that was accepted before. Returns the problems, with pointers below `base`.
     #[must_use]
     pub fn problems_of(schema: &Value, value: &Value, base: &str) -> Vec<FieldError> {
         match Self::read(schema) {
@@ -59,15 +59,16 @@ impl Schema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// Why it is not a valid schema.
+    /// The reason if the schema is not valid.
     pub fn read(schema: &Value) -> Result<Self, String> {
         Self::build(schema, MAX_BYTES_OF_PATTERNS)
     }
 
-    /// Compiles a schema that stands alone: every reference is local, and the number of its patterns is bounded.
+    /// Compiles a self-contained schema: all references are local, and the number and size of its patterns are
+    /// bounded.
     ///
     /// # Errors
-    /// Why it is not such a schema.
+    /// The reason if the schema is not valid or exceeds the bounds.
     pub fn read_within(schema: &Value, bounds: &Bounds) -> Result<Self, String> {
         bounds.check(schema)?;
         Self::build(schema, bounds.pattern_bytes)
@@ -81,26 +82,26 @@ impl Schema {
         check_references(schema)?;
         let patterns = Arc::new(Patterns::read(schema, most_pattern_bytes)?);
         let (pattern_bytes, name_steps) = (patterns.bytes(), patterns.name_steps());
-        // Patterns of the linear kind.
+        // Patterns that match in linear time.
         let options = jsonschema::options().with_pattern_options(patterns::any());
         let options = options.with_keyword(STEP, |_, value, _| Ok(Box::new(Step::read(value))));
         let options = options.with_keyword("pattern", move |_, value, _| {
             Ok(Box::new(patterns.get(value).map_err(ValidationError::custom)?))
         });
         let mut counted = counted(schema, name_steps);
-        // Keywords are tried in the order of their names, so that the order of a schema changes neither errors nor the count of steps.
+        // Sorts keywords by name, so that their order in the schema changes neither errors nor step counts.
         counted.sort_all_objects();
         let validator = options.build(&counted).map_err(|error| error.to_string())?;
         Ok(Self { validator, pattern_bytes, match_steps: MAX_MATCH_STEPS })
     }
 
-    /// The same for values of strangers: less is matched.
+    /// Lowers the match limit, for values from strangers.
     #[must_use]
     pub fn for_strangers(self) -> Self {
         Self { match_steps: MAX_MATCH_STEPS_OF_STRANGERS, ..self }
     }
 
-    /// About how many bytes its compiled patterns take.
+    /// Approximate compiled pattern bytes.
     #[must_use]
     pub fn pattern_bytes(&self) -> usize {
         self.pattern_bytes
@@ -115,7 +116,7 @@ impl Schema {
     pub fn problems(&self, value: &Value, base: &str) -> Vec<FieldError> {
         let problem = |error: ValidationError<'_>| {
             let pointer = format!("{base}{}", error.instance_path());
-            // The value itself may be large, or private.
+            // Masked: the value may be large or private.
             FieldError::new(pointer, "schema", error.masked().to_string())
         };
         let whole = |message: &str| vec![FieldError::new(base, "schema", message)];
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn checking_a_value_ends_after_a_number_of_references() {
-        // Each level of the value is checked twice as often as the one above it.
+        // Each level in the value doubles the checks of the level below.
         let again = json!({"properties": {"c": {"$ref": "#"}}, "required": ["c"]});
         for how in ["anyOf", "allOf"] {
             let schema = Schema::read(&json!({"type": ["object", "null"], how: [again, again]})).unwrap();
@@ -172,7 +173,7 @@ mod tests {
             assert_eq!(problems.len(), 1, "{problems:?}");
             assert!(!schema.problems(&json!({"c": 2}), "").is_empty(), "afterwards as before");
         }
-        // Each level of the schema.
+        // Here each level in the schema doubles the work.
         for (how, leaf) in [("allOf", json!({"type": "number"})), ("anyOf", json!({"type": "string"}))] {
             let problems =
                 Schema::read(&doubling(how, 60, &leaf)).unwrap().problems(&json!({"a": 1}), "/inputs");
@@ -181,7 +182,7 @@ mod tests {
         }
     }
 
-    /// `levels` levels that each apply the next one twice, and then `leaf`.
+    /// Nests `levels` schemas that each apply the next one twice; the last is `leaf`.
     fn doubling(keyword: &str, levels: usize, leaf: &Value) -> Value {
         let level = |number: usize| {
             let next = json!({"$ref": format!("#/$defs/{}", number + 1)});
@@ -212,11 +213,11 @@ mod tests {
             assert!(problems[0].pointer.starts_with("/inputs/a"), "{problems:?}");
             assert!(steps::remaining() > 0);
         }
-        // The first problem of alternatives contains the problems of each.
+        // The first problem of `anyOf` contains the problems of each alternative.
         let schema = Schema::read(&doubling("anyOf", 14, &json!({"allOf": vec![text; 60]}))).unwrap();
         let problems = schema.problems(&json!({"a": 1}), "/inputs");
         assert_eq!(problems, [FieldError::new("/inputs", "schema", "does not match the schema")]);
-        // Few are collected as before, also below many that fit.
+        // A few problems are still collected, even among many valid items.
         let schema = Schema::read(&json!({"items": {"required": ["a", "b"]}})).unwrap();
         assert_eq!(schema.problems(&json!([{}, {}]), "").len(), 4);
     }
@@ -312,7 +313,7 @@ mod tests {
             (json!({"examples": [1, hidden]}), "#/examples/1"),
             (json!({"x": {"const": hidden}}), "#/x/const"),
             (json!({"properties": {"allOf": {"const": hidden}}}), "#/properties/allOf/const"),
-            // Members are names here and would be keywords there.
+            // These members are names here but would be keywords in a schema.
             (json!({"properties": {"pattern": {"type": "string"}}}), "#/properties"),
             (json!({"$defs": {"a": true}}), "#/$defs/b"),
             (json!({"$defs": {"a": {"$anchor": "a"}}}), "#a"),
@@ -384,7 +385,7 @@ mod tests {
             schema["items"] = json!({"$ref": reference});
             assert!(Schema::read(&schema).is_ok(), "{schema}");
         }
-        // Many of both are refused before they are looked up.
+        // Too many of both are refused before any lookup.
         let many: Map<String, Value> = (0..400)
             .map(|n| {
                 (n.to_string(), json!({"$id": format!("https://a.example/{n}"), "$ref": format!("#/x/{n}")}))
@@ -410,7 +411,7 @@ mod tests {
             let why = Schema::read(&chain(length)).map(drop).unwrap_err();
             assert!(why.contains("128 references"), "{why}");
         }
-        // The last one first.
+        // The same chain, last reference first.
         let mut turned = chain(129);
         turned["allOf"] =
             (0..129).rev().map(|number| json!({"items": {"$ref": format!("#/$defs/{number:04}")}})).collect();
@@ -434,7 +435,7 @@ mod tests {
         ] {
             assert!(Schema::read(&bad).is_err(), "{bad}");
         }
-        // A tree of itself is fine: each step goes down.
+        // A recursive tree is valid: each reference goes one level down.
         let tree = json!({"properties": {"child": {"$ref": "#"}}, "type": "object"});
         let tree = Schema::read(&tree).unwrap();
         assert!(tree.problems(&json!({"child": {"child": {}}}), "").is_empty());

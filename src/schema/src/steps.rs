@@ -1,4 +1,4 @@
-//! Steps of a check: how much is done for one value.
+//! Step counting: bounds the work to check one value.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -8,18 +8,18 @@ use serde_json::{Map, Value, json};
 
 use crate::walk::{NAMED, REFERENCES, VALUES};
 
-/// The keyword that counts. Its value has the numbers of a [`Step`].
+/// The keyword that counts steps. Its value holds the numbers of a [`Step`].
 pub(crate) const STEP: &str = "x-callboard-step";
 
-/// Steps of a reference; another schema is one step.
+/// Steps per reference; applying any other schema is one step.
 const REFERENCE_STEPS: u32 = 10;
 
-/// What is counted.
+/// The unit that a check counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
-    /// Schemas that are applied.
+    /// Applied schemas.
     Schemas,
-    /// Problems that there can be: their places and texts are kept in memory until all are known.
+    /// Possible problems: their locations and texts stay in memory until all are known.
     Problems,
 }
 
@@ -30,16 +30,16 @@ struct Budget {
 }
 
 thread_local! {
-    /// What remains for the current check on this thread.
+    /// Remaining steps for the current check on this thread.
     static BUDGET: Cell<Budget> = const { Cell::new(Budget { count: Count::Schemas, remaining: 0 }) };
-    /// What remains for matches of patterns.
+    /// Remaining pattern match steps.
     static MATCHES: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The panic that ends a check with too many steps: the validator offers no other way to end it.
 struct TooLong;
 
-/// The result of a check, unless it takes more steps; the second number is of matches.
+/// Runs `check` within a limit; `None` if it takes more steps. The second number limits pattern match steps.
 pub(crate) fn within<T>(count: Count, (steps, matches): (u32, u32), check: impl FnOnce() -> T) -> Option<T> {
     BUDGET.set(Budget { count, remaining: steps });
     MATCHES.set(matches);
@@ -50,7 +50,7 @@ pub(crate) fn within<T>(count: Count, (steps, matches): (u32, u32), check: impl 
     }
 }
 
-/// Counts the match of a pattern.
+/// Charges a pattern match.
 pub(crate) fn count_match(steps: u32) {
     match MATCHES.get().checked_sub(steps) {
         Some(remaining) => MATCHES.set(remaining),
@@ -58,20 +58,20 @@ pub(crate) fn count_match(steps: u32) {
     }
 }
 
-/// What a schema costs each time it is applied.
+/// A schema's cost each time it is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     schemas: u32,
-    /// Problems that it can have by itself.
+    /// Problems that the schema itself can have.
     problems: u32,
-    /// More of them for each child of the value.
+    /// Further problems per child value.
     child_problems: u32,
-    /// Steps of matches for each byte of the names of the value's members.
+    /// Match steps per byte of the value's member names.
     name_steps: u32,
 }
 
 impl Step {
-    /// Reads what [`counted`] has written.
+    /// Parses the numbers that [`counted`] wrote.
     pub(crate) fn read(value: &Value) -> Self {
         let number = |index| {
             let number = value.get(index).and_then(Value::as_u64).unwrap_or_default();
@@ -120,7 +120,8 @@ impl<'i> Keyword<'i> for Step {
     }
 }
 
-/// The same schema, with a step in each schema that is an object. A reference counts the names of members, too: `name_steps` for each byte.
+/// Copies the schema and adds a step to each schema object. A reference also charges `name_steps` per byte of member
+/// names.
 pub(crate) fn counted(schema: &Value, name_steps: usize) -> Value {
     let counted = |schema: &Value| counted(schema, name_steps);
     let members = match schema {
@@ -147,8 +148,8 @@ pub(crate) fn counted(schema: &Value, name_steps: usize) -> Value {
     if references.is_empty() {
         counting.insert(STEP.to_owned(), json!([1, problems, child_problems, 0]));
     } else {
-        // Before the reference, which is not followed then: a keyword that fails hides those after it. At the end of the list:
-        // references may name its other entries by their numbers.
+        // The step precedes the reference, which is then not followed: a keyword that fails hides later ones. Both
+        // come last in the list, because references may address its other entries by index.
         let all = counting.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(all) = all {
             let step = json!({STEP: [REFERENCE_STEPS, problems, child_problems, name_steps]});
@@ -158,8 +159,8 @@ pub(crate) fn counted(schema: &Value, name_steps: usize) -> Value {
     Value::Object(counting)
 }
 
-/// How many problems a schema can have besides those of the schemas in it that count by themselves; and for each child of a
-/// value. Names are needed members, and a schema `false` has a problem each time it is applied.
+/// Maximum problems of a schema itself and, in addition, per child value. Excludes nested schemas that count
+/// separately. `required` counts each name, and a schema `false` has one problem each time it is applied.
 fn problems(members: &Map<String, Value>) -> (usize, usize) {
     let (mut own, mut by_child) = (1_usize, 0_usize);
     for (keyword, value) in members {
@@ -184,7 +185,7 @@ fn problems(members: &Map<String, Value>) -> (usize, usize) {
     (own, by_child)
 }
 
-/// The steps that remained when the last check on this thread ended.
+/// Remaining steps when the last check on this thread ended.
 #[cfg(test)]
 pub(crate) fn remaining() -> u32 {
     BUDGET.get().remaining

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// Keywords that refer to another schema.
 pub(crate) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Where a schema applies to the same value as the one around it.
+/// Keywords whose schemas apply to the same value as the enclosing schema.
 const SAME_VALUE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
 /// Keywords whose members are named schemas.
 pub(crate) const NAMED: [&str; 6] =
@@ -17,19 +17,19 @@ pub(crate) const NAMED: [&str; 6] =
 pub(crate) const VALUES: [&str; 6] =
     ["const", "enum", "default", "examples", "dependentRequired", "$vocabulary"];
 
-/// Keywords that change what references and other keywords mean.
+/// Keywords that change the meaning of references and other keywords.
 const BASES: [&str; 2] = ["$id", "$schema"];
-/// Most references that follow each other at the same value: checking one takes stack.
+/// Maximum chained references for the same value: each takes stack.
 const MAX_CHAIN: usize = 128;
-/// Most pointers times schemas with an `$id`.
+/// Maximum lookups: pointers times schemas with an `$id`.
 const MAX_LOOKUPS: usize = 100_000;
 
-/// Limits of a schema from a publisher.
+/// Limits for a publisher's schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Number of patterns.
+    /// Maximum patterns.
     pub patterns: usize,
-    /// Bytes of all compiled patterns.
+    /// Maximum bytes of all compiled patterns.
     pub pattern_bytes: usize,
 }
 
@@ -61,8 +61,8 @@ impl Bounds {
     }
 }
 
-/// Checks that references by a pointer lead to places that [`each`] visits: steps are counted only there. A pointer is resolved
-/// from the root and from each schema with an `$id`, since the validator may take any of them as its base.
+/// Checks that pointer references lead to locations that [`each`] visits: steps are counted only there. A pointer is
+/// resolved from the root and from each schema with an `$id`, because the validator may use any of them as its base.
 pub(crate) fn check_targets(schema: &Value) -> Result<(), String> {
     let (mut places, mut bases, mut pointers) = (BTreeSet::new(), vec![schema], BTreeSet::new());
     each(schema, true, &mut |schema, is_root| {
@@ -88,7 +88,7 @@ pub(crate) fn check_targets(schema: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The number of patterns in a schema.
+/// Counts the patterns in a schema.
 #[must_use]
 pub fn patterns(schema: &Value) -> usize {
     let mut patterns = 0_usize;
@@ -100,15 +100,15 @@ pub fn patterns(schema: &Value) -> usize {
     patterns
 }
 
-/// A keyword after which references and keywords mean something else than in the whole schema.
-/// Draft 4 has `id` for `$id`.
+/// Finds a keyword that changes the meaning of references and keywords below the root. Draft 4 uses `id` instead of
+/// `$id`.
 fn misplaced_base(members: &Map<String, Value>, is_root: bool, is_old: bool) -> Option<String> {
     let mut keywords = BASES.into_iter().chain(is_old.then_some("id"));
     let moving = keywords.find(|keyword| members.get(*keyword).is_some_and(Value::is_string))?;
     (!is_root).then(|| format!("'{moving}' is allowed only at the root"))
 }
 
-/// A reference that does not lead to a place that [`each`] visits.
+/// Finds a reference that does not lead to a location that [`each`] visits.
 fn invalid_reference(
     members: &Map<String, Value>,
     root: &Value,
@@ -119,7 +119,7 @@ fn invalid_reference(
         let Some(pointer) = reference.strip_prefix('#') else {
             return Some(format!("'{reference}' is not a local reference; begin it with '#'"));
         };
-        // Names would need the same reading as the validator's.
+        // Anchors would have to be resolved exactly as the validator resolves them.
         if !pointer.is_empty() && !pointer.starts_with('/') {
             return Some(format!("'{reference}' is not a JSON pointer; write '#/$defs/name'"));
         }
@@ -129,14 +129,14 @@ fn invalid_reference(
     })
 }
 
-/// Where a local reference leads: the pointer without percent escapes, as the validator reads it, and the place.
+/// Resolves a local reference: the pointer without percent escapes, as the validator reads it, and its target.
 fn target<'a>(root: &'a Value, reference: &'a str) -> Option<(Cow<'a, str>, &'a Value)> {
     let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
     let target = root.pointer(&pointer)?;
     Some((pointer, target))
 }
 
-/// Visits every place in a schema at which a schema can be, with whether it is the root.
+/// Visits every location that can hold a schema. The flag marks the root.
 pub(crate) fn each<'a>(schema: &'a Value, is_root: bool, visit: &mut impl FnMut(&'a Value, bool)) {
     visit(schema, is_root);
     match schema {
@@ -156,17 +156,17 @@ pub(crate) fn each<'a>(schema: &'a Value, is_root: bool, visit: &mut impl FnMut(
     }
 }
 
-/// Checks that no reference leads back to itself without going down into the value, and that not too many follow each other:
-/// checking a value would never end, or take too much stack.
+/// Checks that no reference leads back to itself for the same value, and that reference chains are bounded: otherwise
+/// a check would never end or exhaust the stack.
 pub(crate) fn check_references(schema: &Value) -> Result<(), String> {
     Circles { root: schema, path: Vec::new(), chain_lengths: BTreeMap::new() }.every(schema)
 }
 
 struct Circles<'a> {
     root: &'a Value,
-    /// Pointers that are followed.
+    /// Pointers being followed.
     path: Vec<Cow<'a, str>>,
-    /// Pointers that lead to no circle, with the length of their longest chain.
+    /// Pointers known to be free of circles, with their longest chain length.
     chain_lengths: BTreeMap<Cow<'a, str>, usize>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Circles<'a> {
         }
     }
 
-    /// Returns the length of the longest chain of references that begins here.
+    /// Returns the longest reference chain that begins here.
     fn same_value(&mut self, schema: &'a Value) -> Result<usize, String> {
         let Some(members) = schema.as_object() else { return Ok(0) };
         let mut longest = 0;
@@ -210,7 +210,7 @@ impl<'a> Circles<'a> {
         let mut length = self.chain_lengths.get(&pointer).copied().unwrap_or_default();
         if length == 0 {
             self.path.push(pointer.clone());
-            // The path is bounded before the target is visited: the visit takes stack, too.
+            // Bounds the path before visiting the target, because the visit takes stack as well.
             length = if self.path.len() > MAX_CHAIN { MAX_CHAIN + 1 } else { 1 + self.same_value(target)? };
             self.path.pop();
         }

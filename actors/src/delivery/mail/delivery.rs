@@ -1,4 +1,4 @@
-//! Where mail goes: to the mail server that the operator named, or to the log.
+//! Sends mail: to the operator's mail server, or to the log.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use secrecy::ExposeSecret;
 use url::{Host, Url};
 use uuid::Uuid;
 
-/// Timeout of the connection to the mail server. The sender bounds the rest.
+/// Timeout for connecting to the mail server. The sender bounds the rest.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Answers that refuse the service, not the mail: the operator may correct that meanwhile.
+/// Replies that reject the service, not the mail: the operator may correct that meanwhile.
 const NOT_LET_IN: [u16; 4] = [530, 534, 535, 538];
-/// It is closing the connection, whatever was asked.
+/// The server is closing the connection, whatever the request.
 const CLOSING: u16 = 421;
 
-/// Bytes of the longest line that may be sent as it stands (RFC 5322).
+/// Maximum bytes per line without encoding (RFC 5322).
 const LINE: usize = 998;
 
-/// Where mail goes. Cheap to clone; each mail has a connection of its own.
+/// The mail transport. Cheap to clone; each mail uses a separate connection.
 #[derive(Clone)]
 pub struct Delivery(Arc<Kind>);
 
@@ -39,28 +39,28 @@ enum Kind {
 /// The configured mail server or sender cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
-    /// `SERVICE_SMTP_URL`. Its text is left out: it may hold a password.
+    /// `SERVICE_SMTP_URL` is invalid. Its value is omitted because it may contain a password.
     #[error("SERVICE_SMTP_URL cannot be used: write smtp://user:password@host:587 or smtps://host:465")]
     Server,
-    /// `SERVICE_MAIL_FROM`.
+    /// `SERVICE_MAIL_FROM` is invalid.
     #[error("SERVICE_MAIL_FROM cannot be used as a sender: {0}")]
     From(String),
 }
 
 /// A mail was not sent.
 pub(crate) struct Failure {
-    /// For the log: no address and no secret.
+    /// For the log: without addresses and secrets.
     pub(crate) reason: String,
-    /// It would be refused again.
+    /// Whether a retry would be refused again.
     pub(crate) permanent: bool,
-    /// Another mail, or another recipient, would fare no better now.
+    /// Whether the server is at fault, so other mails and recipients would fail too.
     pub(crate) is_of_server: bool,
-    /// The server may have taken the mail: it was not heard to refuse it.
+    /// Whether the server may have accepted the mail: no refusal was received.
     pub(crate) may_have_it: bool,
 }
 
 impl Failure {
-    /// The mail server did not take it in time.
+    /// The mail server did not accept the mail in time.
     pub(crate) fn too_slow() -> Self {
         Self {
             reason: "the mail server takes too long".to_owned(),
@@ -79,7 +79,7 @@ impl Failure {
     }
 }
 
-/// The address with what it leaves unsaid of TLS.
+/// Adds the default TLS mode to the URL.
 fn with_tls(mut url: Url) -> Url {
     if url.scheme() == "smtp" && url.query().is_none() {
         let plain = url.password().is_none() || is_loopback(&url);
@@ -90,7 +90,7 @@ fn with_tls(mut url: Url) -> Url {
 
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
-        // Other schemes than those of the web have their addresses as names.
+        // In non-web schemes, addresses are parsed as names.
         Some(Host::Domain(name)) => {
             let address = name.parse::<IpAddr>();
             name == "localhost" || address.is_ok_and(|address| address.is_loopback())
@@ -102,12 +102,12 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 impl Delivery {
-    /// Over the mail server at an address such as `smtp://user:password@host:587`: a password goes over STARTTLS only,
-    /// unless the host is loopback or the address says `?tls=opportunistic`; without one STARTTLS is used where it is
-    /// offered. `smtps://` speaks TLS from the first byte.
+    /// Sends over the mail server at a URL such as `smtp://user:password@host:587`. A password goes over STARTTLS only,
+    /// unless the host is loopback or the URL says `?tls=opportunistic`; without a password, STARTTLS is used if
+    /// offered. `smtps://` uses TLS from the first byte.
     ///
     /// # Errors
-    /// [`DeliveryError`] names the variable to change.
+    /// [`DeliveryError`] with the variable to change.
     pub fn smtp(url: &Secret, from: &str) -> Result<Self, DeliveryError> {
         let url = with_tls(Url::parse(url.expose_secret()).map_err(|_| DeliveryError::Server)?);
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(url.as_str());
@@ -117,25 +117,25 @@ impl Delivery {
         Ok(Self(Arc::new(Kind::Smtp { server, from })))
     }
 
-    /// Into the log, code and link included: for development, where there is no mail server.
+    /// Writes mail to the log, including code and link: for development without a mail server.
     #[must_use]
     pub fn log() -> Self {
         Self(Arc::new(Kind::Log))
     }
 
-    /// Nowhere: sign-in by email is disabled, and queued mails are dropped.
+    /// Drops queued mails: sign-in by email is disabled.
     #[must_use]
     pub fn nowhere() -> Self {
         Self(Arc::new(Kind::Nowhere))
     }
 
-    /// Whether the mail server lets the service in.
+    /// Checks whether the mail server accepts the service's login.
     ///
     /// # Errors
-    /// In a sentence without a secret, that it does not.
+    /// A sentence without secrets that describes the failure.
     pub async fn try_server(&self, clock: &dyn Clock) -> Result<(), String> {
         let Kind::Smtp { server, .. } = &*self.0 else { return Ok(()) };
-        // The library bounds the connection alone: who speaks to a TLS port without TLS would wait for ever.
+        // The library bounds only the connection: without this timeout, plain text to a TLS port would wait forever.
         match kernel::timeout(clock, PATIENCE, server.test_connection()).await {
             Some(Ok(true)) => Ok(()),
             Some(Ok(false)) | None => Err("the mail server does not answer".to_owned()),
@@ -165,7 +165,7 @@ impl Delivery {
 }
 
 impl Delivery {
-    /// Gives a mail that a workflow has written to some of its recipients. What it says is never in the log.
+    /// Sends a workflow's mail to some of its recipients. Its content never reaches the log.
     pub(crate) async fn send_mail(&self, id: Uuid, mail: &Mail, recipients: &[&str]) -> Result<(), Failure> {
         match &*self.0 {
             Kind::Nowhere | Kind::Log => {
@@ -178,7 +178,7 @@ impl Delivery {
                 let envelope = envelope.map_err(|_| Failure::permanent("the mail has no recipient"))?;
                 let sent = server.send_raw(&envelope, &message.formatted()).await;
                 let is_ascii = recipients.iter().all(|one| one.is_ascii());
-                // The library's own no may be to letters that the server does not know.
+                // The library itself may reject characters that the server does not support.
                 sent.map(drop).map_err(|error| match failure(&error) {
                     failure if error.is_client() && !is_ascii => Failure { is_of_server: false, ..failure },
                     failure => failure,
@@ -188,7 +188,7 @@ impl Delivery {
     }
 }
 
-/// A workflow's mail. Every address is one address, and every header is encoded by the library.
+/// Builds a workflow's mail. Each string is parsed as a single address, and the library encodes every header.
 fn written(id: Uuid, from: Mailbox, mail: &Mail) -> Result<Message, Failure> {
     let parsed = |text: &String| address(text).map(|address| Mailbox::new(None, address));
     let name = format!("<{id}@{}>", from.email.domain());
@@ -224,12 +224,12 @@ fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<
     let to = address(recipient)?;
     let text = letter.text().replace('\n', "\r\n");
     let body = if text.is_ascii() && text.lines().all(|line| line.len() <= LINE) {
-        // As it stands: quoted-printable would break the link's line, and not everything that reads mail mends it.
+        // Unencoded: quoted-printable would break the link's line, and some mail readers do not restore it.
         Body::dangerous_pre_encoded(text.into_bytes(), ContentTransferEncoding::SevenBit)
     } else {
         Body::new(text)
     };
-    // One that is sent again has the same id, by which mail programs know it.
+    // A mail that is sent again has the same id, by which mail programs recognize it.
     let name = format!("<{id}@{}>", from.email.domain());
     Message::builder()
         .message_id(Some(name))
@@ -240,10 +240,10 @@ fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<
         .map_err(|_| Failure::permanent("the mail cannot be put together"))
 }
 
-/// What a server says may name the address, so only its number is told.
+/// Reports only the reply's number, because its text may contain the address.
 fn failure(error: &smtp::Error) -> Failure {
     let Some(code) = error.status().map(u16::from) else {
-        // Its own refusals come before anything is sent.
+        // The library's own refusals come before anything is sent.
         let may_have_it = !error.is_client();
         return Failure { reason: format!("{error}"), permanent: false, is_of_server: true, may_have_it };
     };

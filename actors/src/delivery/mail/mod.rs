@@ -1,8 +1,8 @@
-//! The mail queue: rows that a request has committed, sent by one actor of each instance.
+//! The mail queue: rows that a request has committed, sent by one actor per instance.
 //!
-//! The request only writes rows, and whether an address may sign in at all is asked when its mail is sent: no answer's
-//! time tells one address from another. A mail is sent at least once: who dies between sending and noting it sends it
-//! again, and its code is good once all the same.
+//! The request only writes rows. Whether an address may sign in is checked when its mail is sent, so response times do
+//! not reveal registered addresses. A mail is sent at least once: after a crash between sending and recording, it is
+//! sent again, and its code still works only once.
 
 mod delivery;
 mod queue;
@@ -20,13 +20,13 @@ pub(crate) use delivery::Failure;
 pub use delivery::{Delivery, DeliveryError};
 use queue::Letters;
 
-/// How mail is sent.
+/// Settings of the mail queue.
 pub struct Settings {
-    /// Opens the letters.
+    /// Decrypts the letters.
     pub ring: Arc<KeyRing>,
-    /// Where they go.
+    /// The mail transport.
     pub delivery: Delivery,
-    /// Only members of a workspace, and this address, are sent any; `None`: everybody is.
+    /// Restricts recipients to workspace members and this address; `None`: unrestricted.
     pub members_and: Option<Option<String>>,
 }
 
@@ -44,7 +44,7 @@ impl MailQueue {
         Self(Sender::start(guardian, ActorKind::Mail, Letters { settings, store, instance, clock }))
     }
 
-    /// A mail was committed. If this notification is lost, the next poll finds the mail.
+    /// Notifies the queue of a committed mail. If the notification is lost, the next poll finds the mail.
     pub fn committed(&self) {
         self.0.wake();
     }

@@ -1,4 +1,4 @@
-//! What becomes of one mail.
+//! Sends queued mails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::Settings;
 use super::delivery::Failure;
 use crate::delivery::{Queue, pause};
 
-/// How long a claim of a mail lasts.
+/// Duration of a claim on a mail.
 const SENDING: TimeDelta = TimeDelta::seconds(40);
-/// Longest time that sending one may take.
+/// Maximum time to send a mail.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two attempts.
+/// Maximum pause between two attempts.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
 
 /// The mail queue.

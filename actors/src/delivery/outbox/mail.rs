@@ -1,5 +1,5 @@
-//! A mail of the outbox: given to all at once and, where the mail server does not take that, to each alone. Who has it
-//! then is noted, so that no recipient gets it again while another waits.
+//! Sends an outbox mail: to all recipients at once or, if the mail server rejects that, to each separately. Successful
+//! recipients are recorded, so they do not get the mail again while others wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,27 +11,27 @@ use store::{ClaimedDelivery, StoreError};
 use super::queue::Requests;
 use crate::delivery::mail::Failure;
 
-/// Longest time that one attempt may take.
+/// Maximum time per attempt.
 const LONGEST: Duration = Duration::from_secs(45);
-/// No further recipient is started this long after the first: a recipient that is cut off may have the mail, and gets it again.
+/// Time after which no further recipient is started: a recipient that is cut off may have the mail, and gets it again.
 const BEGINS: Duration = Duration::from_secs(15);
 
-/// What has become of each recipient; one who is not in it waits.
+/// The result for each recipient; those missing here still wait.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Progress {
     have: BTreeSet<String>,
-    /// Those who never get it, and why.
+    /// Permanently refused recipients, with the reason.
     refused: BTreeMap<String, String>,
 }
 
 impl Progress {
-    /// Those who do not have it, and are not refused.
+    /// Recipients that neither have the mail nor are refused.
     fn open<'a>(&self, all: &BTreeSet<&'a str>) -> Vec<&'a str> {
         let is_open = |one: &&str| !self.have.contains(*one) && !self.refused.contains_key(*one);
         all.iter().copied().filter(is_open).collect()
     }
 
-    /// The mail is sent, is given up, or is tried again for those who wait.
+    /// The result: sent, given up, or to be retried for waiting recipients.
     fn outcome(&self, all: &BTreeSet<&str>, waiting: &BTreeMap<&str, String>) -> Result<(), Undelivered> {
         let why = |who: &str| {
             let known = self.refused.get(who).or_else(|| waiting.get(who));
@@ -53,10 +53,10 @@ impl Progress {
 }
 
 impl Requests {
-    /// Gives a mail to those who do not have it yet.
+    /// Sends a mail to the recipients that do not have it yet.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be noted who has it.
+    /// [`StoreError`] when the recipients' progress cannot be recorded.
     pub(super) async fn send_mail(
         &self,
         mail: &Mail,
@@ -69,17 +69,17 @@ impl Requests {
             noted.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let mut open = progress.open(&all);
         if noted.is_none() {
-            // A server that refuses one recipient does not get the mail: no recipient has it then.
+            // A server that refuses one recipient does not get the mail, so no recipient has it then.
             let sent = self.mail.send_mail(claimed.id, mail, &open);
             match kernel::timeout(&*self.clock, LONGEST, sent).await {
                 Some(Ok(())) => return Ok(Ok(())),
                 Some(Err(failure)) if is_of_all(&failure, open.len(), claimed.attempts) => {
                     return Ok(Err(undelivered(failure)));
                 }
-                // No recipient has it, so each gets it alone.
+                // No recipient has the mail, so each gets it separately.
                 Some(Err(failure)) if !failure.may_have_it => {}
                 None if open.len() == 1 => return Ok(Err(undelivered(Failure::too_slow()))),
-                // They may have it. Where one of them is what holds it up, the others get it next time.
+                // Recipients may have the mail. If one of them causes the delay, the others get it next time.
                 unknown => {
                     let failure = unknown.and_then(Result::err).unwrap_or_else(Failure::too_slow);
                     self.note(claimed, &progress).await?;
@@ -88,7 +88,7 @@ impl Requests {
                 }
             }
         }
-        // One who makes the server hang up keeps it from the others only once.
+        // Rotated, so that a recipient that makes the server hang up blocks the others only once.
         let turns = usize::try_from(claimed.attempts).unwrap_or(1).saturating_sub(1);
         let first = turns.checked_rem(open.len()).unwrap_or(0);
         open.rotate_left(first);
@@ -126,7 +126,7 @@ impl Requests {
     }
 }
 
-/// Whether each alone would fare no better. A server may hang up because of one recipient, so that is believed once.
+/// Whether separate sends would fail too. A server may hang up because of one recipient, so this is assumed only once.
 fn is_of_all(failure: &Failure, recipients: usize, attempts: i32) -> bool {
     recipients == 1 || failure.is_of_server && (failure.permanent || attempts <= 1)
 }

@@ -1,6 +1,6 @@
-//! The outbox: requests and mail that a step has left with its row, sent by one actor of each instance.
+//! The outbox: requests and mails stored with a step's row, sent by one actor per instance.
 //!
-//! A request is sent at least once: who dies between sending and noting it sends it again, under the same
+//! A request is sent at least once: after a crash between sending and recording, it is sent again under the same
 //! `Idempotency-Key`. Its secrets are read for each attempt.
 
 mod mail;

@@ -1,4 +1,4 @@
-//! What becomes of one request of the outbox.
+//! Sends queued outbox requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::delivery::{Queue, pause};
 use crate::run::{CredentialsOf, WorkspaceShares};
 use crate::text::stored_json;
 
-/// How long a claim of a request lasts; longer than one attempt may take.
+/// Duration of a claim on a request; longer than one attempt may take.
 const SENDING: TimeDelta = TimeDelta::seconds(60);
-/// Between two attempts.
+/// Maximum pause between two attempts.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(10);
-/// For how long it is tried.
+/// Time after which a request is given up.
 const PATIENCE: TimeDelta = TimeDelta::days(1);
 
 /// The outbox.
@@ -39,7 +39,7 @@ pub(super) struct Requests {
 impl Queue for Requests {
     type Item = ClaimedDelivery;
     const NAME: &'static str = "outbox";
-    // No sender wakes it: it polls for committed rows.
+    // Writers do not wake it, so it polls for committed rows.
     const EVERY: Duration = Duration::from_secs(1);
 
     fn clock(&self) -> &Arc<dyn Clock> {
@@ -63,7 +63,7 @@ impl Queue for Requests {
             ring: self.vault.as_ref(),
         };
         let sent = match stored_json(&claimed.request).map(|request| (Mail::of(&request), request)) {
-            // As a status, what SMTP says of it.
+            // The SMTP success code as the status.
             Ok((Some(mail), _)) => self.send_mail(&mail, &claimed).await?.map(|()| 250),
             Ok((None, request)) => deliver(id, request, &credentials, &self.outbound, &*self.clock).await,
             Err(error) => Err(Undelivered { message: error.to_string(), permanent: true, retry_after: None }),
@@ -79,7 +79,7 @@ impl Queue for Requests {
         let asked = undelivered.retry_after.and_then(|wait| TimeDelta::from_std(wait).ok());
         let next = now + pause(attempts, LONGEST_PAUSE).max(asked.unwrap_or_default().min(LONGEST_PAUSE));
         let over = undelivered.permanent || next > created_at + PATIENCE;
-        // What the receiver said may quote what users said; it is in the row.
+        // The receiver's reply may quote user input; the row has it.
         tracing::warn!(%id, attempts, over, "what a step has left was not taken");
         let next = (!over).then_some(next);
         self.store.note_delivery(id, next, Some(&undelivered.message)).await

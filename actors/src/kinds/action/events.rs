@@ -1,4 +1,4 @@
-//! The one output of an action: the last state of its widget, committed with the end of its run. Pure.
+//! An action's single output: its widget's last state, committed with the run's end. Pure.
 
 use engine::ports::{ImmediateEvent, SentItem, Undone};
 use kernel::{ItemKey, ThreadId};
@@ -11,7 +11,7 @@ use wire::chat::{ItemBody, ThreadItem};
 use crate::run::{EventWriter, Frames, Urgency};
 use crate::text::json;
 
-/// The last event of an action's stream, which only the service reads.
+/// The last event in an action's stream, which only the service reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Ended {
@@ -26,7 +26,7 @@ pub(super) enum Ended {
     TooLate,
 }
 
-/// The widget of an action.
+/// The widget that the action belongs to.
 #[derive(Debug, Clone)]
 pub(crate) struct Widget {
     pub(super) thread: ThreadId,
@@ -35,12 +35,12 @@ pub(crate) struct Widget {
     pub(super) key: String,
 }
 
-/// Collects the states of the widget that an action sends.
+/// Collects the widget states that an action sends.
 pub(crate) struct ActionEvents {
     run: Uuid,
     /// `None`: the page itself acts, and nothing can change.
     widget: Option<Widget>,
-    /// For each item that was sent: the widget's state, or `None` if it was another item. Failed attempts take theirs back.
+    /// For each item sent: the widget's state, or `None` for another item. A failed attempt's entries are removed.
     sent: Vec<Option<ItemBody>>,
     /// The last state, if the run has succeeded.
     state: Option<ThreadItem>,
@@ -52,18 +52,18 @@ impl ActionEvents {
         Self { run, widget, sent: Vec::new(), state: None, end: None }
     }
 
-    /// The run has succeeded.
+    /// Ends a successful run.
     pub(super) fn succeeded(&mut self) {
         let last = self.sent.drain(..).rev().flatten().next();
         let state = self.widget.as_ref().zip(last);
         self.state = state.map(|(widget, body)| ThreadItem { body, ..widget.item.clone() });
-        // A state that is as before is written, too: another action may have changed the widget since.
+        // An unchanged state is written too, because another action may have changed the widget since.
         let changed = self.state.as_ref().zip(self.widget.as_ref());
         let changed = changed.filter(|(state, widget)| state.body != widget.item.body);
         self.end = Some(Ended::Done { item: changed.map(|(state, _)| Box::new(state.clone())) });
     }
 
-    /// The run has ended in another way: the widget is unchanged.
+    /// Ends a run that did not succeed: the widget is unchanged.
     pub(super) fn failed(&mut self, too_late: bool) {
         self.end = Some(if too_late { Ended::TooLate } else { Ended::Failed });
     }
@@ -99,7 +99,7 @@ impl EventWriter for ActionEvents {
         frames.push(&end);
         if let (Some(item), Some(widget)) = (&self.state, &self.widget) {
             let (thread_id, id, run_id) = (widget.thread, widget.id, self.run);
-            // The second row says that the run has ended: what the item contained before is not kept.
+            // The second row marks the run's end: the item's previous content is not kept.
             let rows = [Some(json(item)), None];
             batch.replaced_items.extend(rows.map(|content| ReplacedItemRow {
                 thread_id,
@@ -135,7 +135,7 @@ mod tests {
         SentItem { body, key: Some(key.to_owned()), more: false }
     }
 
-    /// What a run that sends these items changes.
+    /// The changes by a run that sends these items.
     fn ended(items: Vec<SentItem>) -> (Option<ItemBody>, usize) {
         let mut events = events();
         for item in items {

@@ -1,4 +1,4 @@
-//! Actions as a kind of run.
+//! Actions as a run kind.
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ use crate::run::drive::{ended_with, succeeded};
 use crate::run::kind::{Kind, KindRow, Outcome, Run};
 use crate::run::{End, RunPorts, whole};
 
-/// Runs of actions.
+/// The action kind.
 pub(crate) struct ActionRuns;
 
-/// What an action has beside what every run has.
+/// Action-specific data of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Own {
     pub(super) thread: ThreadId,
     /// `None` in a resumed run, which reads it from the database.
     pub(super) widget: Option<Widget>,
-    /// When the action was accepted. Its id may be older: it is that of the first request with its key.
+    /// When the action was accepted. The run id may be older: the first request with the same key created it.
     pub(super) accepted: DateTime<Utc>,
-    /// Whose limits its models have.
+    /// The session whose limits apply to its models.
     pub(super) session: Option<String>,
 }
 
@@ -129,7 +129,7 @@ impl Kind for ActionRuns {
     }
 }
 
-/// What an action executes with; `ids`: of its run, its workflow and its thread. `from`: start of its time limit.
+/// The input for an action; `ids`: run, workflow and thread. `from`: the start of its time limit.
 async fn input(
     ids: (Uuid, Uuid, ThreadId),
     inputs: Value,

@@ -1,5 +1,5 @@
-//! Actions that only change their widget: each executes the live version outside the order of its thread's turns, and its one
-//! output is the widget's last state.
+//! Actions that only change their widget: each executes the live version outside the order of its thread's turns, and
+//! its only output is the widget's last state.
 
 mod events;
 mod kind;
@@ -24,12 +24,12 @@ pub use start::NewAction;
 
 use events::Ended;
 
-/// How long an action may take.
+/// Maximum duration of an action.
 const MAX_RUN_TIME: Duration = Duration::from_secs(30);
-/// How long a request waits for the end of an action. Longer than [`MAX_RUN_TIME`]: another instance may have to adopt the run.
+/// Maximum wait for an action's end. Longer than [`MAX_RUN_TIME`]: another instance may have to adopt the run.
 const MAX_WAIT: Duration = Duration::from_secs(45);
 
-/// How an action ended.
+/// The outcome of an action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Acted {
     /// The widget's new state; `None` if the action did not change it.
@@ -49,7 +49,7 @@ pub struct Actions {
 }
 
 impl Actions {
-    /// Executes an action and waits for its end. A request with a key that was used before returns what that request has led to.
+    /// Executes an action and waits for its end. A request with a known key returns the earlier request's outcome.
     ///
     /// # Errors
     /// [`RunStartError`] if it was not started.
@@ -69,7 +69,7 @@ impl Actions {
         self.wait(run).await
     }
 
-    /// What an earlier request with this key has led to, if there was one.
+    /// Returns the outcome of an earlier request with this key, if any.
     ///
     /// # Errors
     /// [`RunStartError::KeyReused`] if the key was used with another request.
@@ -85,7 +85,7 @@ impl Actions {
         Ok(ended.transpose()?.unwrap_or(Acted::TooLate))
     }
 
-    /// Waits for the last event of an action's stream.
+    /// Waits for the last event in an action's stream.
     async fn ended(&self, run: Uuid) -> Result<Acted, StoreError> {
         let mut reader = self.ports.read(run, 0, false);
         let mut last = Acted::Failed;

@@ -1,4 +1,4 @@
-//! The start of an action: the rows that store it. Pure.
+//! The rows for an action's start. Pure.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use crate::plans::LoadedVersion;
 use crate::run::kind::{Progress, Run};
 use crate::run::start::StartRows;
 
-/// The trigger of an action's run.
+/// The trigger of action runs.
 pub(super) const TRIGGER: &str = "action";
 
 /// An action to execute.
 pub struct NewAction {
-    /// Workspace of the workflow.
+    /// The workflow's workspace.
     pub workspace: Uuid,
     /// The workflow.
     pub workflow: Uuid,
     /// The version to run.
     pub version: Arc<LoadedVersion>,
-    /// The thread of the widget.
+    /// The widget's thread.
     pub thread: ThreadId,
-    /// The widget as it is stored, with its key; `None` if the page itself acts.
+    /// The stored widget, with its key; `None` if the page itself acts.
     pub widget: Option<(ItemKey, ThreadItem)>,
-    /// What the graph receives.
+    /// The action in the form that graphs receive.
     pub action: ActionInput,
-    /// Free data of the client.
+    /// Arbitrary client data.
     pub metadata: Map<String, Value>,
-    /// Whose limits its models have.
+    /// The session whose limits apply to its models.
     pub session: Option<String>,
 }
 
-/// Everything that an action's start stores.
+/// All rows for an action's start.
 pub(super) fn rows(new: NewAction, id: Uuid, now: DateTime<Utc>) -> (StartRows, Run<ActionRuns>) {
     let inputs = json!({
         "message": "",
@@ -65,7 +65,7 @@ pub(super) fn rows(new: NewAction, id: Uuid, now: DateTime<Utc>) -> (StartRows, 
             options: new.session.as_ref().map(|session| json!({"session": session}).to_string()),
             created_at: now,
         }],
-        // Without the thread: only the service reads it.
+        // Without the thread, because only the service reads this stream.
         streams: vec![StreamRow {
             id,
             run_id: id,

@@ -1,4 +1,4 @@
-//! Runs of workflows that pages of hosted apps start.
+//! Workflow runs that pages of hosted apps start.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::streams::Reader;
 pub use crate::run::RunApp;
 pub use crate::run::start::RunStartError;
 
-/// The `Idempotency-Key` of a start. It is reserved in each scope.
+/// The `Idempotency-Key` of a start, reserved in each scope.
 #[derive(Debug, Clone)]
 pub struct AppKey {
-    /// App, binding and principal; the first one decides whether the key is known.
+    /// App, binding and principal; the first scope decides whether the key is known.
     pub scopes: Vec<String>,
     /// The header's value.
     pub key: String,
@@ -31,53 +31,53 @@ pub struct AppKey {
 }
 
 impl AppKey {
-    /// The key in the scope that decides whether it is known.
+    /// The key in the deciding scope.
     fn as_known(&self) -> IdempotencyKey {
         let scope = self.scopes.first().cloned().unwrap_or_default();
         IdempotencyKey { scope, also: None, key: self.key.clone(), digest: self.digest.clone() }
     }
 }
 
-/// A run of an app to start.
+/// A new app run.
 pub struct NewAppRun {
     /// The app, its release, and the member.
     pub app: RunApp,
-    /// The workspace of the app.
+    /// The app's workspace.
     pub workspace: Uuid,
-    /// The name of the binding.
+    /// The binding's name.
     pub binding: String,
     /// The version that the release froze.
     pub version: Arc<LoadedVersion>,
-    /// An object.
+    /// A JSON object.
     pub input: Value,
-    /// Whether it fits the schemas of the binding and of the workflow.
+    /// Whether the input fits the schemas of the binding and the workflow.
     pub fits: bool,
-    /// Seconds that it may take.
+    /// Maximum duration in seconds.
     pub timeout_seconds: u32,
-    /// Unfinished runs of the binding.
+    /// Maximum unfinished runs per binding.
     pub max_concurrent: u32,
     /// SHA-256 of the visitor's cookie.
     pub visitor: Option<Vec<u8>>,
-    /// Rates, of which each must admit the start.
+    /// Rate limits, all of which must admit the start.
     pub minutes: Vec<MinuteLimit>,
     /// The network of a visitor who is not signed in, with its limits.
     pub anonymous: Option<AnonymousLimits>,
-    /// Its key.
+    /// The request's key.
     pub key: AppKey,
 }
 
-/// What became of a start.
+/// The result of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppStart {
     /// The run is stored.
     Started(StartedRun),
-    /// A limit is reached for so long.
+    /// A limit is reached; it resets after this time.
     Limited(TimeDelta),
-    /// The input does not fit.
+    /// The input does not fit the schemas.
     Unfit,
 }
 
-/// Starts and reads runs of apps. Cheap to clone.
+/// Starts and reads app runs. Cheap to clone.
 #[derive(Clone)]
 pub struct AppRuns {
     pub(crate) ports: RunPorts,
@@ -86,7 +86,7 @@ pub struct AppRuns {
 }
 
 impl AppRuns {
-    /// The version that a release froze.
+    /// Returns the version that a release froze.
     ///
     /// # Errors
     /// [`PlanError`] if it cannot be read or compiled.
@@ -94,7 +94,8 @@ impl AppRuns {
         self.ports.plans.version(id).await
     }
 
-    /// Stores a run's start, unless a limit is reached or its input does not fit. `handle` returns the SHA-256 of a run's handle.
+    /// Stores a run's start, unless a limit is reached or its input does not fit. `handle` returns the SHA-256 of a
+    /// run's handle.
     ///
     /// # Errors
     /// [`RunStartError`]; only [`RunStartError::Unacknowledged`] leaves open whether the run was stored.
@@ -136,7 +137,7 @@ impl AppRuns {
             }
         };
         let (ids, claim) = match self.starts.claim_reserved(reserved, ids, token).await? {
-            // The request that has reserved the key was judged by the schema of an earlier release.
+            // The request that reserved the key was checked against an earlier release's schema.
             Claimed::Start(_, claim) if !new.fits => {
                 claim.released();
                 return Ok(AppStart::Unfit);

@@ -1,5 +1,5 @@
-//! A kind of run for tests, and what a new kind costs: this folder and a row of the table. It counts the questions that its
-//! workflow asks people, and is parked while it waits for their answers.
+//! A run kind for tests, and an example of the cost of a new kind: this folder and a row in the table. It counts the
+//! questions that its workflow asks people, and is parked while it waits for answers.
 
 mod tests;
 
@@ -23,7 +23,7 @@ use crate::run::{End, EventWriter, Frames, RunPorts, Urgency, life, whole};
 
 pub(super) struct Counter;
 
-/// How many questions a run has asked, and the events that are not written yet.
+/// Number of questions that a run has asked, and the events not yet written.
 pub(crate) struct Counts {
     asked: usize,
     events: Vec<Value>,

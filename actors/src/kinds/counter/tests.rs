@@ -9,7 +9,7 @@ use crate::run::start::{Claimed, RunIds};
 use crate::support::house::{House, Instance};
 use crate::support::until_sql;
 
-/// Starts a counter, as the front door of a kind does.
+/// Starts a counter, as the entry point of a kind does.
 async fn start(instance: &Instance) -> Uuid {
     let starts = instance.system.starts();
     let token = starts.admit::<RunIds>(instance.workspace(), None).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_new_kind_is_parked_killed_resumed_and_stopped_like_every_other() {
     assert_eq!((status(run).await, status(stopped).await), (RunState::Succeeded, RunState::Cancelled));
 }
 
-/// As an older build sees the run of a kind that only a newer one has.
+/// Simulates an older build that meets a run of a newer kind.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_a_kind_that_this_build_lacks_is_left_to_a_newer_one() {
     let house = House::with(&json!({

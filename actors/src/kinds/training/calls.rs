@@ -1,4 +1,4 @@
-//! Calls of models on their way to rows, and back.
+//! Converts between model calls and rows.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use super::events::TrainingEvents;
 use crate::run::RunWriter;
 use crate::text::stored_json;
 
-/// Rows that one query reads.
+/// Maximum rows per query.
 const PAGE: i64 = 1_000;
 
-/// The calls that earlier lives of a run have recorded.
+/// Calls recorded in earlier lives of a run.
 #[derive(Default)]
 pub(super) struct RecordedCalls {
     pub(super) recorded: Vec<RecordedCall>,
@@ -46,7 +46,7 @@ impl RecordedCalls {
     fn add(&mut self, row: StoredCall, sum: &mut Amount) {
         let attempts = u32::try_from(row.attempts).unwrap_or_default();
         let Some(role) = Role::from_name(&row.role) else { return };
-        // An answer of an earlier run has cost this one nothing.
+        // A reply reused from an earlier run costs this run nothing.
         if attempts > 0 {
             *sum = sum.plus(&used(&row));
         }
@@ -65,7 +65,7 @@ impl RecordedCalls {
     }
 }
 
-/// What the requests of a call have used.
+/// Usage by a call's requests.
 fn used(row: &StoredCall) -> Amount {
     Amount {
         calls: positive(row.calls),
@@ -75,7 +75,7 @@ fn used(row: &StoredCall) -> Amount {
     }
 }
 
-/// A call as its row has it, if it was answered.
+/// A call from its row, if it was answered.
 fn recorded(row: StoredCall) -> Option<RecordedCall> {
     let reply = row.reply.as_deref().and_then(|reply| stored_json(reply).ok()).and_then(read_reply)?;
     Some(RecordedCall {
@@ -94,7 +94,7 @@ fn positive(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// The calls of earlier runs of a workflow.
+/// Calls by earlier runs of a workflow.
 pub(super) struct OfWorkflow {
     pub(super) workflow: Uuid,
     pub(super) run: Uuid,
@@ -110,7 +110,7 @@ impl EarlierCalls for OfWorkflow {
     }
 }
 
-/// Hands calls over to the lanes.
+/// Hands calls to the lanes.
 pub(super) struct Sink {
     pub(super) run: Uuid,
     pub(super) ids: Ids,

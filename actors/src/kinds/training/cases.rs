@@ -1,4 +1,4 @@
-//! Executes one case, judges it, and stores the result together with its event.
+//! Executes and judges one case, and stores the result together with its event.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use super::session::read_result;
 use crate::run::{Adapters, Reach};
 use crate::text::json as text_of;
 
-/// Bytes of the largest output that stands in an event.
+/// Maximum bytes of an output in an event.
 const LARGEST_OUTPUT: usize = 64 << 10;
-/// Bytes of the longest text of an evaluator in an event.
+/// Maximum bytes of an evaluator's text in an event.
 const LONGEST_REASON: usize = 2 << 10;
-/// Reused results that are announced in one commit.
+/// Maximum reused results announced per commit.
 const ANNOUNCED: usize = 20;
 
 impl ActorLab<'_> {
-    /// What a case needs from outside. Its journal and its output are its own.
+    /// Provides a case's ports. Its journal and output are separate from the run's.
     pub(super) async fn with_ports<R>(&self, work: impl AsyncFnOnce(Ports<'_>) -> R) -> R {
         let session = self.session;
         let reach = Reach {
@@ -51,14 +51,14 @@ impl ActorLab<'_> {
         work(Ports { workflows: &pinned, ..ports }).await
     }
 
-    /// The samples of each case.
+    /// The sample numbers for each case.
     pub(super) fn samples_of(&self, round: Round) -> Range<u32> {
         // A recorded output is judged once.
         let repeats = if round.phase == Phase::Calibration { 1 } else { self.session.settings.repeats };
         round.first_sample..round.first_sample.saturating_add(repeats)
     }
 
-    /// Executes a case once with a config, and stores the result. Ends after the commit.
+    /// Executes a case once with a config, and stores the result. Returns after the commit.
     pub(super) async fn case(
         &self,
         (candidate, config): (&Candidate, &Map<String, Value>),
@@ -123,7 +123,7 @@ impl ActorLab<'_> {
         Ok(JudgedRun { run: Arc::new(run.without_details()), verdicts })
     }
 
-    /// Warns of an evaluator that fails itself: its scores are 0 whatever the prompts are.
+    /// Warns about an evaluator that itself fails: its scores are 0 whatever the prompts are.
     pub(super) async fn warn_of_failing(&self, verdicts: &[Verdict]) -> Result<(), Stop> {
         let judged = self.session.evaluators.iter().zip(verdicts);
         let failing =
@@ -165,7 +165,7 @@ impl ActorLab<'_> {
             passed: scored.passed,
             answered: i32::try_from(answered).unwrap_or(i32::MAX),
             result: text_of(&result),
-            // What a visitor said can be erased: it stays in the dataset alone.
+            // Visitor content must remain erasable, so it stays in the dataset alone.
             details: session
                 .cases
                 .get(place)
@@ -187,7 +187,7 @@ impl ActorLab<'_> {
         self.commit(|events: &mut TrainingEvents| {
             events.case(row);
             events.event(event);
-            // Whatever becomes of this life, the row is on its way before all later ones.
+            // Even if this life ends now, the row precedes all later ones.
             self.stored_now(candidate, place, sample);
             if let Some(state) = state {
                 events.state(text_of(&state));
@@ -210,7 +210,7 @@ impl ActorLab<'_> {
             case_index: u32::try_from(place).unwrap_or(u32::MAX),
             case_id: case.map(|case| case.id.clone()).unwrap_or_default(),
             epoch: is_training.then_some(round.epoch),
-            // All cases of an evaluation score.
+            // All cases in an evaluation score.
             split: Some(session.split_of.get(place).copied().unwrap_or(Phase::Val.as_str()).to_owned()),
             phase: Some(round.phase.as_str().to_owned()),
             candidate_id: (is_training && round.phase != Phase::Calibration).then_some(candidate),
@@ -244,7 +244,7 @@ impl ActorLab<'_> {
         }
     }
 
-    /// Announces that earlier results are used again, once for each candidate and epoch.
+    /// Announces reused results, once per candidate and epoch.
     pub(super) async fn announce(
         &self,
         candidate: &Candidate,
@@ -285,12 +285,12 @@ impl ActorLab<'_> {
     }
 }
 
-/// A value of a case as an event shows it; `None` if it is too large.
+/// A case value for an event; `None` if it is too large.
 fn shown<T: serde::Serialize>(value: T) -> Option<T> {
     (text_of(&value).len() <= LARGEST_OUTPUT).then_some(value)
 }
 
-/// The verdicts by the ids of their evaluators, their texts at most `longest` bytes.
+/// The verdicts by evaluator id, with texts of at most `longest` bytes.
 pub(super) fn evaluations<'e>(
     ids: impl Iterator<Item = &'e str>,
     verdicts: &[Verdict],

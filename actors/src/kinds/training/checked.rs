@@ -1,4 +1,4 @@
-//! Checks and decides a request after everything that it names was read. It reads all cases, and is pure.
+//! Checks a request after all referenced data was read, and derives the run's decisions. Processes all cases; pure.
 
 use serde_json::{Map, Value, json};
 use store::NewCase;
@@ -16,7 +16,7 @@ use super::limits::check_inputs;
 use super::outside;
 use super::prepare::{Prepared, Read, Refused, Wanted};
 
-/// What is decided of a request, with its cases as rows.
+/// The decisions for a request, with its cases as rows.
 pub(super) struct Checked {
     decided: Decided,
     cases: Vec<NewCase>,
@@ -24,7 +24,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// The run that can be started.
+    /// The prepared run.
     pub(super) fn prepared(
         self,
         (wanted, workload): (Wanted, &Workload),
@@ -48,7 +48,7 @@ impl Checked {
     }
 }
 
-/// Checks what needs nothing from outside. `problems`: those that are known.
+/// Checks everything that needs no I/O. `problems`: problems found before.
 ///
 /// # Errors
 /// [`Refused::Invalid`] with all problems.
@@ -75,7 +75,7 @@ pub(super) fn checked(
     }
 }
 
-/// What the checks before the first call decide.
+/// Makes the decisions before the first call.
 fn decide(
     wanted: &Wanted,
     read: &Read,
@@ -134,7 +134,7 @@ fn decide(
     }
 }
 
-/// Notes a model of the optimizer that cannot be used, unless it is not asked.
+/// Reports an unusable optimizer model, unless the optimizer needs no model.
 fn check_optimizer(
     optimizer: &Optimizer,
     model: &Map<String, Value>,
@@ -150,7 +150,7 @@ fn check_optimizer(
     }
 }
 
-/// The label of cases that the request has brought.
+/// The label for inline cases in the request.
 fn label(request: &Value) -> Option<String> {
     let dataset = request.get("dataset")?;
     dataset.get("cases").filter(|cases| !cases.is_null())?;
@@ -178,7 +178,7 @@ fn record(splits: &Splits) -> SplitRecord {
     }
 }
 
-/// The request as it is stored: its cases are rows.
+/// The request as stored, without its cases, which are rows.
 fn without_cases(mut request: Value) -> Value {
     if let Some(dataset) = request.get_mut("dataset") {
         *dataset = json!({"id": "inline"});

@@ -1,4 +1,4 @@
-//! Cases of datasets as rows.
+//! Dataset cases as rows.
 
 use engine::digest;
 use kernel::ThreadId;
@@ -9,34 +9,34 @@ use training::{Case, read_cases, read_csv, read_lines};
 use uuid::Uuid;
 use wire::FieldError;
 
-/// How the cases of a dataset are given.
+/// The format of a dataset's cases.
 #[derive(Debug)]
 pub enum DatasetContent {
     /// A JSON list.
     List(Value),
-    /// A JSON object on each line.
+    /// One JSON object per line.
     Lines(String),
     /// CSV with a header.
     Csv(String),
 }
 
-/// The cases of a version of a dataset.
+/// The cases in a dataset version.
 #[derive(Debug)]
 pub struct ReadDataset {
-    /// In their order.
+    /// In order.
     pub cases: Vec<NewCase>,
-    /// SHA-256 of their digests in their order.
+    /// SHA-256 over the ordered case digests.
     pub fingerprint: Vec<u8>,
 }
 
 impl ReadDataset {
-    /// Reads and checks cases. `at`: the pointer of a JSON list in the request.
+    /// Reads and checks cases. `at`: pointer to a JSON list in the request.
     ///
     /// # Errors
-    /// Every problem, at most about a hundred.
+    /// All problems, at most about a hundred.
     pub fn read(content: DatasetContent, at: &str) -> Result<Self, Vec<FieldError>> {
         let mut problems = Vec::new();
-        // A dataset may begin without a case.
+        // A dataset may start without cases.
         if matches!(&content, DatasetContent::List(Value::Array(list)) if list.is_empty()) {
             return Ok(Self::of(Vec::new()));
         }
@@ -55,14 +55,14 @@ impl ReadDataset {
         Ok(Self::of(cases))
     }
 
-    /// Of cases that are rows already.
+    /// Wraps cases that are rows already.
     #[must_use]
     pub fn of(cases: Vec<NewCase>) -> Self {
         Self { fingerprint: fingerprint(&cases), cases }
     }
 }
 
-/// Does work with all cases of a dataset on a thread where it keeps no one waiting: there may be 100,000.
+/// Processes all cases in a dataset on a blocking thread, which delays no actor: there may be 100,000.
 ///
 /// # Errors
 /// [`StoreError`] if the process ends, or if the work panics.
@@ -73,7 +73,7 @@ pub(super) async fn elsewhere<T: Send + 'static>(
     done.map_err(|error| StoreError::Corrupt(format!("the cases of a dataset: {error}")))
 }
 
-/// The cases as rows. One without a canonical form is a problem. `at`: the pointer of their list.
+/// Converts cases to rows. A case without a canonical form is a problem. `at`: pointer to their list.
 pub(super) fn as_rows(cases: &[Case], at: &str, problems: &mut Vec<FieldError>) -> Vec<NewCase> {
     let mut stored = Vec::with_capacity(cases.len());
     for (place, case) in cases.iter().enumerate() {
@@ -88,7 +88,7 @@ pub(super) fn as_rows(cases: &[Case], at: &str, problems: &mut Vec<FieldError>) 
     stored
 }
 
-/// A case as a row; an error says why it has no canonical form.
+/// Converts a case to a row; the error is the reason why it has no canonical form.
 pub(super) fn as_row(case: &Case) -> Result<NewCase, String> {
     let content = case.stored();
     let digest = digest(&content).map_err(|error| error.to_string())?;
@@ -98,12 +98,12 @@ pub(super) fn as_row(case: &Case) -> Result<NewCase, String> {
     Ok(NewCase { digest, content: content.to_string(), run, thread })
 }
 
-/// SHA-256 of the digests of cases in their order.
+/// SHA-256 over the ordered case digests.
 pub(super) fn fingerprint(cases: &[NewCase]) -> Vec<u8> {
     fingerprint_of(cases.iter().map(|case| &case.digest[..]))
 }
 
-/// The same of digests.
+/// The same from digests.
 pub fn fingerprint_of<'d>(digests: impl Iterator<Item = &'d [u8]>) -> Vec<u8> {
     let mut context = Context::new(&SHA256);
     digests.for_each(|digest| context.update(digest));

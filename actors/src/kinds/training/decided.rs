@@ -1,4 +1,4 @@
-//! What is decided before the first call of a run, and stored with its start.
+//! Decisions made before a run's first call, and stored with its start.
 
 use super::gate::GATE;
 use super::rescore::OriginResults;
@@ -11,40 +11,40 @@ use wire::{SplitRecord, TrainingKind, TrainingNotice};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Decided {
     pub(super) kind: TrainingKind,
-    /// With its defaults filled; null for an evaluation.
+    /// With defaults filled in; null for an evaluation.
     pub(super) optimizer: Value,
     /// `None` for an evaluation.
     pub(super) splits: Option<SplitRecord>,
-    /// The prompts that are trained.
+    /// The prompts to train.
     pub(super) trainable: Vec<String>,
-    /// The versions of other workflows.
+    /// The pinned versions of other workflows.
     pub(super) pins: Pins,
     pub(super) estimate: Value,
-    /// Executions of cases that are expected.
+    /// Expected number of case executions.
     pub(super) planned: u64,
-    /// Requests to models that one case is expected to need.
+    /// Expected number of model requests per case.
     pub(super) calls_of_case: u64,
-    /// What writes proposals, as fields of a node.
+    /// The model that writes proposals, as node fields.
     pub(super) optimizer_model: Map<String, Value>,
-    /// What judges, as fields of a node.
+    /// The judge model, as node fields.
     pub(super) judge_model: Map<String, Value>,
     pub(super) warnings: Vec<TrainingNotice>,
-    /// The label of cases that the request has brought.
+    /// The label for inline cases in the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) dataset_label: Option<String>,
-    /// `resume` of the request.
+    /// The request's `resume` member.
     #[serde(default)]
     pub(super) resumed_from: Option<Value>,
-    /// Whether a gate has started it.
+    /// Whether a gate started the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_gate: bool,
-    /// Results of another run that are judged again; nothing is executed then.
+    /// Results from another run to judge again; then nothing is executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) origin: Option<OriginResults>,
 }
 
 impl Decided {
-    /// What has started the run, as its row has it.
+    /// The trigger stored in the run's row.
     pub(super) const fn trigger(&self) -> &'static str {
         if self.is_gate { GATE } else { self.kind.as_str() }
     }

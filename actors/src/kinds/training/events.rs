@@ -1,4 +1,4 @@
-//! The events of trainings and evaluations, and the rows that are committed with them. Pure but for time.
+//! Events of trainings and evaluations, and rows that are committed with them. Pure except for time.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use wire::{TrainingEvent, TrainingFrame, TrainingResult};
 use crate::run::{EventWriter, Frames, Urgency};
 use crate::text::{json as text_of, timestamp};
 
-/// Always the `node` of these events.
+/// The constant `node` in these events.
 const NODE: &str = "trainer";
 
-/// Collects events and rows until they are handed over together.
+/// Collects events and rows for a common handover.
 pub(crate) struct TrainingEvents {
     run: Uuid,
     clock: Arc<dyn Clock>,
@@ -24,9 +24,9 @@ pub(crate) struct TrainingEvents {
     rows: Batch,
     /// The result, which comes right before the end.
     result: Option<TrainingEvent>,
-    /// What a run that is cut off has found so far.
+    /// The result so far, for a run that is cut off.
     so_far: Option<Box<TrainingResult>>,
-    /// Nothing follows.
+    /// Whether the last event was added.
     is_over: bool,
 }
 
@@ -49,12 +49,12 @@ impl TrainingEvents {
         }
     }
 
-    /// Notes what the run has done once, so that a resumed run does not do it again.
+    /// Marks an action as done, so that a resumed run does not repeat it.
     pub(super) fn mark(&mut self, mark: String) {
         self.rows.training_marks.push(TrainingMarkRow { run_id: self.run, mark, event: None });
     }
 
-    /// An event that the report needs, with its mark.
+    /// Adds an event that the report needs, with its mark.
     pub(super) fn reported(&mut self, mark: String, event: TrainingEvent) {
         let text = Some(text_of(&event));
         self.rows.training_marks.push(TrainingMarkRow { run_id: self.run, mark, event: text });
@@ -73,13 +73,13 @@ impl TrainingEvents {
         self.rows.training_candidates.push(row);
     }
 
-    /// How far the run has got.
+    /// Stores the run's progress.
     pub(super) fn state(&mut self, state: String) {
         let row = TrainingStateRow { run_id: self.run, state: Some(state), in_flight: None };
         self.rows.training_states.push(row);
     }
 
-    /// How many requests to models are in flight.
+    /// Stores the number of model requests in flight.
     pub(super) fn in_flight(&mut self, requests: u32) {
         let in_flight = Some(i32::try_from(requests).unwrap_or(i32::MAX));
         self.rows.training_states.push(TrainingStateRow { run_id: self.run, state: None, in_flight });
@@ -93,20 +93,20 @@ impl TrainingEvents {
         self.so_far = Some(Box::new(result));
     }
 
-    /// The result before the last event. Of a training that is cut off: what it has found so far.
+    /// The result before the last event. For a training that is cut off: the result so far.
     pub(super) fn take_result(&mut self, is_cut: bool) -> Option<TrainingEvent> {
         let so_far = self.so_far.take().filter(|_| is_cut).map(TrainingEvent::TrainingResult);
         self.result.take().or(so_far)
     }
 
-    /// The last event.
+    /// Adds the last event.
     pub(super) fn last(&mut self, event: TrainingEvent) {
         self.event(event);
         self.is_over = true;
     }
 }
 
-/// Nodes of cases say nothing to readers.
+/// Output by case nodes is not shown to readers.
 impl EventWriter for TrainingEvents {
     fn text(&mut self, _node: &str, _piece: &str) -> Urgency {
         Urgency::Whenever

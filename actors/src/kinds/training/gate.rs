@@ -1,4 +1,4 @@
-//! Evaluations for gates: started for versions that were saved, and settled with their results.
+//! Gate evaluations: started for saved versions, and settled with their results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use crate::kinds::workflow::RunStartError;
 use crate::plans::{LoadedVersion, PlanError};
 use crate::text::stored_json;
 
-/// A gate whose versions stay as they are.
+/// A gate with pinned versions.
 pub struct FixedGate {
-    /// The gate as its author reads it.
+    /// The gate as shown to its author.
     pub gate: RolloutGate,
-    /// JSON: the object `evaluation`, with ids in the place of names.
+    /// JSON: the object `evaluation`, with ids in place of names.
     pub evaluation: String,
 }
 
 /// The trigger of evaluations that a gate starts.
 pub(super) const GATE: &str = "gate";
 
-/// Problems that are named in the error of a gate.
+/// Maximum problems named in a gate's error.
 const NAMED_PROBLEMS: usize = 3;
 
 impl Trainings {
-    /// Starts the evaluations of gates that are not started yet, and settles those whose runs have ended without a result. Another
-    /// instance may do the same at the same time.
+    /// Starts pending gate evaluations, and settles those whose runs have ended without a result. Other instances may
+    /// do the same concurrently.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -54,7 +54,7 @@ impl Trainings {
         let failure = match evaluation.ended_at {
             Some(_) => Some(why_ended(evaluation.run_error.as_deref())),
             None => match self.start_evaluation(evaluation).await {
-                // It does not pass.
+                // The version fails the gate.
                 Err(error @ StoreError::Corrupt(_)) => {
                     kernel::warn_once_a_minute!("gate.not_started", run = %evaluation.run_id, %error, "failed to start the evaluation of a gate");
                     Some(format!("the version cannot be evaluated: {error}"))
@@ -69,7 +69,8 @@ impl Trainings {
         Ok(())
     }
 
-    /// Starts an evaluation; returns why that is impossible. What may pass is tried again in the next round.
+    /// Starts an evaluation; returns the reason if that is impossible. Temporary failures are retried in the next
+    /// round.
     async fn start_evaluation(&self, evaluation: &GateEvaluation) -> Result<Option<String>, StoreError> {
         let digest = digest(&SHA256, evaluation.request.as_bytes()).as_ref().to_vec();
         let key = TrainingKey { key: None, run: Some(evaluation.run_id), digest };
@@ -91,7 +92,7 @@ impl Trainings {
         match self.start(prepared, key).await {
             Ok(_) => Ok(None),
             Err(RunStartError::KeyReused) => Ok(Some("the id of the evaluation is in use".to_owned())),
-            // Trying again would read all cases each time.
+            // A retry would read all cases each time.
             Err(RunStartError::Full(full)) => Ok(Some(format!("the evaluation cannot be stored: {full}"))),
             Err(RunStartError::Store(error)) => Err(error),
             Err(error) => {
@@ -101,7 +102,7 @@ impl Trainings {
         }
     }
 
-    /// The evaluation, ready to start; a text if it cannot be evaluated at all.
+    /// Prepares the evaluation; returns a text if the version cannot be evaluated at all.
     async fn prepare_evaluation(
         &self,
         evaluation: &GateEvaluation,
@@ -129,8 +130,8 @@ impl Trainings {
         Ok(Ok(prepared))
     }
 
-    /// The gate with the versions of now, or its every problem: as an evaluation of this version, which is not started; without one, as far as
-    /// that is possible.
+    /// Pins the gate to the current versions, or returns all problems: checked as an evaluation of this version, which
+    /// is not started; without a version, as far as possible.
     ///
     /// # Errors
     /// [`Refused`] with pointers into `/gate`.
@@ -160,7 +161,7 @@ impl Trainings {
         self.fixed((workspace, workflow), gate).await.map_err(|refused| in_gate(refused, 0))
     }
 
-    /// The gate with the versions of now.
+    /// Pins the gate to the current versions.
     async fn fixed(
         &self,
         (workspace, workflow): (Uuid, Uuid),
@@ -198,7 +199,7 @@ impl Trainings {
         Ok(FixedGate { gate, evaluation: Value::Object(evaluation).to_string() })
     }
 
-    /// A workflow that judges, and its version: the one that is named, or else the live one.
+    /// A judge workflow and its version: the named one, or else the live one.
     async fn judge(
         &self,
         workspace: Uuid,
@@ -210,20 +211,20 @@ impl Trainings {
         Ok(version.or(live).map(|version| (found.id, version)))
     }
 
-    /// Versions were saved, or a gate has changed: evaluations may have to be started.
+    /// Wakes the gate checks after versions were saved or a gate has changed.
     pub fn wake_gates(&self) {
         self.ports.rollouts.gates();
     }
 }
 
-/// The problems of an evaluation as those of a gate. `number`: the version that was checked.
+/// Maps problems in an evaluation to the gate. `number`: the version that was checked.
 fn in_gate(refused: Refused, number: i32) -> Refused {
     let Refused::Invalid(problems) = refused else { return refused };
     let placed = |problem: FieldError| match problem.pointer.strip_prefix("/evaluation") {
         Some("/dataset/id") => FieldError { pointer: "/gate/dataset".to_owned(), ..problem },
         Some("/dataset/version") => FieldError { pointer: "/gate/dataset_version".to_owned(), ..problem },
         Some(inside) => FieldError { pointer: format!("/gate{inside}"), ..problem },
-        // A problem of the graph.
+        // A problem in the graph.
         None => {
             let message = format!("version {number} at {}: {}", problem.pointer, problem.message);
             FieldError { pointer: "/gate".to_owned(), message, ..problem }
@@ -232,14 +233,14 @@ fn in_gate(refused: Refused, number: i32) -> Refused {
     Refused::Invalid(problems.into_iter().map(placed).collect())
 }
 
-/// Why a run has ended that has not settled its evaluation.
+/// The reason why a run has ended without settling its evaluation.
 fn why_ended(error: Option<&str>) -> String {
     let error = error.and_then(|error| stored_json(error).ok());
     let message = error.as_ref().and_then(|error| error.get("message")).and_then(Value::as_str);
     format!("the evaluation ended without a result: {}", message.unwrap_or("it was ended"))
 }
 
-/// Stores the result of an evaluation for a gate, and what the gates of the workflow make of it, before the run ends. A later life finds
+/// Stores a gate evaluation's result, and its effect on the workflow's gates, before the run ends. A later life finds
 /// the result stored.
 pub(super) async fn settle(session: &Session, evaluated: &Evaluated) {
     if !session.decided.is_gate {

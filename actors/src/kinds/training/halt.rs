@@ -1,4 +1,4 @@
-//! What ends or interrupts a run from outside.
+//! External signals that end or interrupt a run.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// The pauses of the runs of this process. Cheap to clone.
+/// Pause tokens for runs in this process. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Pauses(Arc<DashMap<Uuid, CancellationToken>>);
 
@@ -16,41 +16,41 @@ impl Pauses {
         self.0.entry(run).or_default().clone()
     }
 
-    /// A client wants the run paused. Nothing happens if it does not execute here.
+    /// Requests a run's pause for a client. Does nothing if the run does not execute here.
     pub(super) fn request(&self, run: Uuid) {
         if let Some(pause) = self.0.get(&run) {
             pause.cancel();
         }
     }
 
-    /// The run does not execute here any more.
+    /// Drops the token of a run that no longer executes here.
     pub(super) fn forget(&self, run: Uuid) {
         self.0.remove(&run);
     }
 }
 
-/// What ends or interrupts a run.
+/// The signals that end or interrupt a run.
 #[derive(Clone)]
 pub(super) struct Halt {
-    /// Its stop was requested.
+    /// Cancelled when a stop is requested.
     pub(super) stop: CancellationToken,
-    /// A client wants it paused.
+    /// Cancelled when a client requests a pause.
     pub(super) pause: CancellationToken,
-    /// The service is shutting down.
+    /// Cancelled when shutdown begins.
     pub(super) draining: CancellationToken,
 }
 
-/// Why nothing more is executed in this life of a run, which another one continues.
+/// The reason why this life of a run executes nothing more; a later life continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interruption {
     Pause,
     Shutdown,
-    /// An endpoint refuses all requests.
+    /// An endpoint rejects all requests.
     RateLimited,
 }
 
 impl Interruption {
-    /// The reason of `training_paused`.
+    /// The reason in `training_paused`.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Pause => "client",
@@ -61,7 +61,7 @@ impl Interruption {
 }
 
 impl Halt {
-    /// Why nothing more may be started in this life, if there is a reason.
+    /// The reason why this life must not start anything more, if any.
     pub(super) fn interruption(&self) -> Option<Interruption> {
         if self.pause.is_cancelled() {
             return Some(Interruption::Pause);
@@ -69,7 +69,7 @@ impl Halt {
         self.draining.is_cancelled().then_some(Interruption::Shutdown)
     }
 
-    /// Ends when nothing more may be started in this life.
+    /// Ends when this life must not start anything more.
     pub(super) async fn interrupted(&self) {
         tokio::select! {
             () = self.pause.cancelled() => {}

@@ -1,4 +1,4 @@
-//! Trainings and evaluations as a kind of run.
+//! Trainings and evaluations as a run kind.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,24 +30,24 @@ use crate::run::kind::{Kind, KindRow, Outcome, Progress, Run};
 use crate::run::{End, RunPorts, RunWriter, life, whole};
 use crate::text::{json as text_of, stored_json};
 
-/// How long a run that has not started before leaves its place to those that have.
+/// Delay for recovered runs that have not started before, so that started ones get their slots first.
 const OTHERS_FIRST: Duration = Duration::from_millis(500);
-/// Runs that judge stored results again at the same time: they make no calls, so they do not wait for those that do.
+/// Maximum concurrent runs that judge stored results again. They make no calls, so they do not wait for runs that do.
 const RESCORING: usize = 2;
-/// The mark of the first event.
+/// The first event's mark.
 const STARTED: &str = "started";
 
 /// Trainings and evaluations.
 pub(crate) struct TrainingRuns {
     pub(super) slots: Slots,
-    /// Of runs that judge stored results again.
+    /// Slots for runs that judge stored results again.
     pub(super) rescoring: Slots,
     pub(super) endpoints: Endpoints,
     pub(super) pauses: Pauses,
 }
 
 impl TrainingRuns {
-    /// `places`: runs that may execute at the same time.
+    /// `places`: maximum number of runs that execute concurrently.
     pub(crate) fn new(places: usize) -> Self {
         Self {
             slots: Slots::new(places),
@@ -57,17 +57,17 @@ impl TrainingRuns {
         }
     }
 
-    /// The pauses of runs of this process.
+    /// Pause tokens for runs in this process.
     pub(crate) fn pauses(&self) -> Pauses {
         self.pauses.clone()
     }
 }
 
-/// What a run has beside what every run has.
+/// Kind-specific data of a run.
 pub(crate) struct Own {
     config: Map<String, Value>,
     accepted_at: DateTime<Utc>,
-    /// Held while it executes.
+    /// Held during the execution.
     slot: Mutex<Option<Slot>>,
 }
 
@@ -77,11 +77,11 @@ impl Own {
     }
 }
 
-/// What a run says when it starts to execute.
+/// Data for the event when a run starts to execute.
 pub(crate) struct Opening {
-    /// Of the first life.
+    /// Set in the first life.
     started: Option<Box<(Decided, Vec<u8>)>>,
-    /// Why a later one executes.
+    /// The reason why a later life executes.
     resumed: &'static str,
 }
 
@@ -128,7 +128,7 @@ impl Kind for TrainingRuns {
         let training = ports.store.training(run.id).await?;
         let judges_again = training.is_some_and(|training| training.origin_run_id.is_some());
         let slots = if judges_again { &self.rescoring } else { &self.slots };
-        // Of the runs that a process finds at its start, those that executed before are continued first.
+        // At process start, runs that executed before are continued first.
         if matches!(run.progress, Progress::Recovered { started_at: None, .. }) {
             ports.clock.sleep(OTHERS_FIRST).await;
         }
@@ -148,7 +148,7 @@ impl Kind for TrainingRuns {
         marks: &BTreeSet<String>,
         ports: &RunPorts,
     ) -> Result<Option<(TrainingWork, Opening)>, StoreError> {
-        // The rest is read by the run itself, once it executes.
+        // The run itself reads the rest once it executes.
         let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of a training cannot be read"));
         let training = ports.store.training(run.id).await?.ok_or_else(|| corrupt("the row"))?;
         let decided: Decided = serde_json::from_str(&training.start).map_err(|_| corrupt("the start"))?;
@@ -199,7 +199,7 @@ impl Kind for TrainingRuns {
     }
 
     async fn parked(&self, run: &Run<Self>, ports: &RunPorts) {
-        // The pause may have been taken back while the run was being parked.
+        // The pause may have been revoked while the run was being parked.
         match ports.store.wake_unless_paused(run.id).await {
             Ok(true) => ports.wakeups.queue(),
             Ok(false) => {}
@@ -254,7 +254,7 @@ impl Kind for TrainingRuns {
         version: &Arc<LoadedVersion>,
         _ports: &RunPorts,
     ) -> Result<RunInput, StoreError> {
-        // Its cases have traces of their own.
+        // Its cases have separate traces.
         Ok(RunInput {
             inputs,
             messages: Vec::new(),
@@ -272,10 +272,10 @@ impl Kind for TrainingRuns {
     }
 }
 
-/// Why a run executes again.
+/// The reason why a run executes again.
 fn resumed(progress: &Progress, state: &State, writer: Uuid) -> &'static str {
     match progress {
-        // Before its first case no instance has stored its name.
+        // Before the first case, no instance has stored its name.
         Progress::Recovered { interrupted: true, .. } if state.owner == writer || state.owner.is_nil() => {
             "restart"
         }
@@ -285,7 +285,7 @@ fn resumed(progress: &Progress, state: &State, writer: Uuid) -> &'static str {
     }
 }
 
-/// What a run does, and what its author should know.
+/// Adds the start events: the run's plan, and warnings for its author.
 fn tell_start(events: &mut TrainingEvents, decided: Decided, fingerprint: &[u8], version: Option<i32>) {
     let Decided { kind, optimizer, splits, trainable, pins, estimate, warnings, resumed_from, .. } = decided;
     if kind == TrainingKind::Training {
@@ -305,7 +305,7 @@ fn tell_start(events: &mut TrainingEvents, decided: Decided, fingerprint: &[u8],
     }
 }
 
-/// The output of a run that was cancelled: its result so far.
+/// The output of a cancelled run: its result so far.
 fn output_of(result: &TrainingEvent) -> Option<String> {
     match result {
         TrainingEvent::TrainingResult(result) => Some(text_of(result)),

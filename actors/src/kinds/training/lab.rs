@@ -1,4 +1,4 @@
-//! Executes what a search asks for. What an earlier life of the run has stored is read, not executed again.
+//! Executes the search's requests. Results from earlier lives of the run are read, not executed again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -26,45 +26,45 @@ use crate::lanes::WriteError;
 use crate::run::whole;
 use crate::text::json as text_of;
 
-/// How long cases in flight may take after a pause; then they are executed again later.
+/// Maximum time for cases in flight after a pause; then they are executed again later.
 const PAUSE_GRACE: Duration = Duration::from_secs(10);
-/// The same after a shutdown has begun.
+/// Maximum time for cases in flight after shutdown has begun.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-/// Configs of candidates that are kept.
+/// Maximum candidate configs in the cache.
 const CONFIGS: usize = 16;
 
-/// By which a result is found: place and sample.
+/// The key of a result: place and sample.
 type Sample = (usize, u32);
 
-/// A case that is executed next.
+/// The next case to execute.
 #[derive(Clone, Copy)]
 struct Next {
-    /// In the order in which they were asked for.
+    /// Position in the request order.
     number: usize,
     sample: Sample,
-    /// Whether no other one is in flight with it.
+    /// Whether no other case is in flight with it.
     is_alone: bool,
 }
 
 pub(super) struct ActorLab<'a> {
     pub(super) session: &'a Session,
     halt: &'a Halt,
-    /// Calls that earlier lives have recorded.
+    /// Number of calls recorded in earlier lives.
     recorded: u64,
     known: Mutex<BTreeSet<CaseKey>>,
     pub(super) marks: Mutex<BTreeSet<String>>,
     configs: Mutex<HashMap<u32, Arc<Map<String, Value>>>>,
     pub(super) kept: Mutex<Kept>,
-    /// Numbers what the search asks for: the same in each life.
+    /// Counts the search's requests; the numbers are the same in each life.
     steps: AtomicU64,
     pub(super) progress: Mutex<Progress>,
-    /// Candidates that were published, by their numbers.
+    /// Published candidates, by number.
     pub(super) candidates: Mutex<HashMap<u32, Candidate>>,
-    /// The epoch that is under way.
+    /// The current epoch.
     pub(super) epoch: AtomicU32,
     interruption: Mutex<Option<Interruption>>,
     pub(super) lost: Mutex<Option<WriteError>>,
-    /// Why the run cannot be continued.
+    /// The reason why the run cannot be continued.
     pub(super) failed: Mutex<Option<RunError>>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> ActorLab<'a> {
         }
     }
 
-    /// Why this life has ended without a result.
+    /// The reason why this life ended without a result.
     pub(super) fn interruption(&self) -> Option<Interruption> {
         *self.interruption.lock()
     }
@@ -105,7 +105,7 @@ impl<'a> ActorLab<'a> {
         self.session.calls.recorded() > self.recorded
     }
 
-    /// The next thing that the search asks for. An earlier life may have found that there was no time for it.
+    /// Numbers the search's next request. Fails if an earlier life ran out of time or budget there.
     fn step(&self) -> Result<u64, Stop> {
         let step = self.steps.fetch_add(1, Ordering::Relaxed);
         let marks = self.marks.lock();
@@ -113,7 +113,7 @@ impl<'a> ActorLab<'a> {
         [Stop::MaxSeconds, Stop::Budget].into_iter().find(has_stopped).map_or(Ok(step), Err)
     }
 
-    /// Whether nothing more may be started.
+    /// Fails if nothing more may be started.
     fn check(&self) -> Result<(), Stop> {
         if self.halt.stop.is_cancelled() {
             return Err(Stop::Cancelled);
@@ -129,12 +129,12 @@ impl<'a> ActorLab<'a> {
         Stop::Lost
     }
 
-    /// Stores that the time of the run has ended at a step, before that takes effect.
+    /// Stores that the run's time ended at a step, before that takes effect.
     async fn end_of_time(&self, step: u64) -> Stop {
         self.ends(step, Stop::MaxSeconds).await
     }
 
-    /// Stores what a step ends with. Another life might have more time, or other calls in flight.
+    /// Stores how a step ended, because another life might have more time, or other calls in flight.
     async fn ends(&self, step: u64, stop: Stop) -> Stop {
         match self.commit(|events| events.mark(stopped(stop, step))).await {
             Ok(()) => stop,
@@ -142,7 +142,8 @@ impl<'a> ActorLab<'a> {
         }
     }
 
-    /// Cases that may be in flight: one while the budget might not pay for more, so that the last one does not depend on which is first.
+    /// Maximum cases in flight: one if the budget might not cover more, so that the last case does not depend on
+    /// timing.
     fn width(&self) -> usize {
         let session = self.session;
         let most = session.settings.concurrency;
@@ -160,7 +161,7 @@ impl<'a> ActorLab<'a> {
         Arc::clone(configs.entry(candidate.number).or_insert_with(make))
     }
 
-    /// Those of these results that are stored.
+    /// Returns those of these results that are stored.
     async fn stored(&self, candidate: u32, wanted: &[Sample]) -> Result<BTreeMap<Sample, JudgedRun>, Stop> {
         let cases: Vec<i32> = {
             let known = self.known.lock();
@@ -202,8 +203,8 @@ impl<'a> ActorLab<'a> {
         Stop::Lost
     }
 
-    /// Ends the run if a candidate has other prompts or demos than when cases were first executed with it: their results are not those of these
-    /// prompts. A newer version of the service may search otherwise.
+    /// Ends the run if a candidate's prompts or demos differ from those in its first execution: stored results would
+    /// not match. A newer version of the service may search differently.
     async fn check_prompts(&self, candidate: &Candidate) -> Result<(), Stop> {
         let prefix = format!("prompts {} ", candidate.number);
         let mut told = text_of(&*candidate.prompts);
@@ -225,7 +226,7 @@ impl<'a> ActorLab<'a> {
         }
     }
 
-    /// A case was executed, and its result is stored.
+    /// Notes that a case's result is stored.
     pub(super) fn stored_now(&self, candidate: u32, place: usize, sample: u32) {
         self.known.lock().insert(key(candidate, place, sample));
     }
@@ -272,14 +273,14 @@ impl<'a> ActorLab<'a> {
                 interruption = &mut grace => return Err(self.interrupt(interruption)),
                 done = in_flight.next() => match done {
                     Some((next, Ok(judged))) => _ = found.insert(next.sample, judged),
-                    // Another life continues; what is in flight would only delay it.
+                    // Another life continues; waiting for cases in flight would only delay it.
                     Some((_, Err(Stop::Lost))) => return Err(Stop::Lost),
-                    // What others had reserved may be enough for it once they have ended; its answers are recorded.
+                    // Reservations released by other cases may cover this one later; its replies are recorded.
                     Some((next, Err(Stop::Budget))) if !next.is_alone => {
                         missing.insert(next.number, next.sample);
                         is_narrow = true;
                     }
-                    // Those that are in flight are paid for.
+                    // Cases in flight are already paid for.
                     Some((_, Err(stop))) => ended = Some(stop),
                     None => {}
                 },
@@ -297,7 +298,7 @@ impl<'a> ActorLab<'a> {
         (next, self.case(subject, place, sample, round).await)
     }
 
-    /// Ends some time after the run was interrupted.
+    /// Ends after the grace period that follows an interruption.
     async fn grace(&self) -> Interruption {
         self.halt.interrupted().await;
         let interruption = self.halt.interruption().unwrap_or(Interruption::Shutdown);
@@ -320,7 +321,7 @@ fn no_reply(step: u64) -> String {
     format!("no_reply {step}")
 }
 
-/// The mark of a step that neither the time nor the budget allowed.
+/// The mark of a step that time or budget did not allow.
 fn stopped(stop: Stop, step: u64) -> String {
     format!("{stop:?} {step}")
 }
@@ -374,7 +375,7 @@ impl Lab for ActorLab<'_> {
             checked?;
         }
         let is_late = self.time_left(false).is_some_and(|left| left.is_zero());
-        // What it has found so far is that of its recorded replies, too.
+        // Recorded replies still count towards the result so far, even without new requests.
         session.calls.close(checked.is_err() || is_late);
         let place = session.prompts.iter().position(|prompt| prompt.name == question.prompt);
         let place = place.unwrap_or_default();
@@ -399,7 +400,7 @@ impl Lab for ActorLab<'_> {
                 Err(self.interrupt(Interruption::RateLimited))
             }
             Err(NoReply::Failed(error)) => {
-                // The search continues without it, in each life.
+                // The search continues without the reply, in each life.
                 self.once(no_reply(step), |_| {}).await?;
                 let message = format!("the model that writes proposals does not answer: {error}");
                 self.warn("endpoint_failing", &message).await?;
@@ -418,13 +419,13 @@ impl Lab for ActorLab<'_> {
 }
 
 impl ActorLab<'_> {
-    /// The samples of these cases.
+    /// All samples of these cases.
     fn samples(&self, places: &[usize], round: Round) -> Vec<Sample> {
         let samples = self.samples_of(round);
         places.iter().flat_map(|place| samples.clone().map(|sample| (*place, sample))).collect()
     }
 
-    /// Results in the order of the places, the samples of each in theirs.
+    /// Results ordered by place, then sample.
     fn in_order(
         &self,
         places: &[usize],

@@ -1,4 +1,4 @@
-//! What a request may not ask for: values that are too large for a row, and inputs that the graph does not take.
+//! Rejects requests with values too large for a row, or inputs that do not match the graph.
 
 use engine::Plan;
 use serde::Serialize;
@@ -7,13 +7,14 @@ use training::Case;
 use training::request::{read_evaluation, read_training};
 use wire::{FieldError, TrainingKind};
 
-/// Bytes of the largest `inputs`, config, `mocks` and evaluator, as JSON.
+/// Maximum bytes of `inputs`, config, `mocks` and each evaluator, as JSON.
 const LARGEST: usize = 1 << 20;
 
-/// Cases with wrong inputs that are listed one by one.
+/// Maximum cases with wrong inputs that are listed one by one.
 const MOST_WRONG: usize = 20;
 
-/// Notes values of a request that are too large. They stand in each row of the run, or in memory as long as it executes.
+/// Reports values in a request that are too large. They are stored in each of the run's rows, or in memory while it
+/// executes.
 pub(super) fn check_sizes(
     request: &Value,
     (inputs, config): (&Map<String, Value>, &Map<String, Value>),
@@ -34,7 +35,7 @@ pub(super) fn check_sizes(
     }
 }
 
-/// Bytes of a value as JSON.
+/// Size of a value as JSON, in bytes.
 fn size(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -53,7 +54,7 @@ fn size(value: &impl Serialize) -> usize {
     }
 }
 
-/// The problems of the object `training` or `evaluation` that can be found without anything else, for a request that is refused anyway.
+/// The problems in the object `training` or `evaluation` that need no other data, for a request that is refused anyway.
 #[must_use]
 pub fn request_problems(kind: TrainingKind, request: &Value) -> Vec<FieldError> {
     let at = format!("/{}", kind.as_str());
@@ -67,7 +68,7 @@ pub fn request_problems(kind: TrainingKind, request: &Value) -> Vec<FieldError> 
     problems
 }
 
-/// Notes cases whose inputs, over those of the request, do not match the schema of the graph.
+/// Reports cases whose inputs, laid over the request's inputs, do not match the graph's schema.
 pub(super) fn check_inputs(
     (plan, inputs): (&Plan, &Map<String, Value>),
     (cases, is_stored): (&[Case], bool),
@@ -89,7 +90,7 @@ pub(super) fn check_inputs(
                 let pointer = format!("{at}/cases/{}/inputs{}", case.index, problem.pointer);
                 FieldError { pointer, ..problem }
             }
-            // Its cases are not in the request.
+            // The dataset's cases are not in the request.
             true => {
                 let message = format!("case '{}': inputs{}: {}", case.id, problem.pointer, problem.message);
                 FieldError { pointer: format!("{at}/id"), message, ..problem }
@@ -126,7 +127,7 @@ mod tests {
         let pointers: Vec<&str> = problems.iter().map(|problem| problem.pointer.as_str()).collect();
         let expected = ["/inputs", "/runnable_config", "/training/mocks", "/training/evaluators/1"];
         assert_eq!(pointers, expected);
-        // The quotes and the name of the member count, too.
+        // The quotes and the member's name count as well.
         let most = json!("x".repeat(LARGEST - r#"{"text":""}"#.len()));
         let mut problems = Vec::new();
         check_sizes(&small, (&of(&most), &nothing), "/training", &mut problems);

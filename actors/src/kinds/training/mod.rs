@@ -1,5 +1,5 @@
-//! Trainings and evaluations: started, controlled, read. A run executes a search over cases, which are executions of the engine with
-//! journals in memory; everything that a later life of the run needs is a row.
+//! Starts, controls and reads trainings and evaluations. A run executes a search over cases, which are engine
+//! executions with in-memory journals; everything that a later life needs is a row.
 
 mod calls;
 mod cases;
@@ -54,12 +54,12 @@ pub use report::{report_curve, report_page, report_text};
 pub use rescore::{NotRescored, RescoredCandidate};
 pub use training::request::names_credential;
 
-/// How long a pause waits for its effect before it returns.
+/// Maximum wait for a pause to take effect before the request returns.
 const PAUSE_WAIT: Duration = Duration::from_secs(12);
-/// Interval of the polls meanwhile.
+/// Interval of the polls during that wait.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A run that was started, now or by an earlier request.
+/// A run that was started, by this request or an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartedTraining {
     /// The run.
@@ -68,12 +68,12 @@ pub struct StartedTraining {
     pub replayed: bool,
 }
 
-/// By which a repeated request finds its run.
+/// Identifies the run of a repeated request.
 #[derive(Debug, Clone)]
 pub struct TrainingKey {
-    /// The request's `Idempotency-Key`, if it has one.
+    /// The request's `Idempotency-Key`, if any.
     pub key: Option<IdempotencyKey>,
-    /// The id that the client has chosen for the run, if it has.
+    /// The run id chosen by the client, if any.
     pub run: Option<Uuid>,
     /// SHA-256 of the request.
     pub digest: Vec<u8>,
@@ -91,15 +91,15 @@ pub struct Trainings {
 }
 
 impl Trainings {
-    /// Reads, checks and decides everything before the first call; stores nothing.
+    /// Reads and checks everything before the first call, and makes all decisions; stores nothing.
     ///
     /// # Errors
-    /// [`Refused`] with every problem of the request.
+    /// [`Refused`] with all problems in the request.
     pub async fn prepare(&self, wanted: Wanted) -> Result<Prepared, Refused> {
         prepare::prepare(&self.ports, wanted).await
     }
 
-    /// The run that an earlier request with this key or id has started.
+    /// Returns the run that an earlier request with this key or id started.
     ///
     /// # Errors
     /// [`RunStartError::KeyReused`] if that was another request.
@@ -108,7 +108,7 @@ impl Trainings {
         if let Some(run) = key.run {
             let store = &self.ports.store;
             let Some(stored) = store.training(run).await? else {
-                // The id may be that of a run or of a stream of any other kind, or of a dataset.
+                // The id may belong to another kind's run or stream, or to a dataset.
                 let is_taken = store.run(run).await?.is_some()
                     || store.stream(run).await?.is_some()
                     || store.is_named_dataset(run).await?;
@@ -126,7 +126,7 @@ impl Trainings {
         }
     }
 
-    /// Stores a run's start. Once this returns, it executes whatever becomes of the caller.
+    /// Stores a run's start. After this returns, the run executes even if the caller disconnects.
     ///
     /// # Errors
     /// [`RunStartError`].
@@ -177,7 +177,7 @@ impl Trainings {
         Ok(StartedTraining { run: ids.run, replayed: false })
     }
 
-    /// Whether a workspace may keep more.
+    /// Checks whether a workspace may store more.
     ///
     /// # Errors
     /// [`WorkspaceFull`] if it may not.
@@ -185,7 +185,7 @@ impl Trainings {
         self.ports.quota.room(workspace)
     }
 
-    /// Stores that a run shall end, and waits for its end for a moment.
+    /// Stores a request to end a run, and waits briefly for its end.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -193,7 +193,7 @@ impl Trainings {
         self.cancel.cancel(run).await.map(drop)
     }
 
-    /// Stores that a run shall pause, and waits for that for a moment. One that has ended stays as it is.
+    /// Stores a request to pause a run, and waits briefly for the pause. Does not affect a run that has ended.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -201,13 +201,13 @@ impl Trainings {
         self.ports.store.request_pause(run).await?;
         let paused = async {
             loop {
-                // A run is stored a moment before its actor exists.
+                // Repeated, because a run is stored shortly before its actor exists.
                 self.pauses.request(run);
                 let found = self.ports.store.run(run).await?;
                 let is_over = |run: store::StoredRun| {
                     run.status.is_terminal() || run.status == store::RunState::Waiting
                 };
-                // The pause may have been taken back meanwhile.
+                // The pause may have been revoked meanwhile.
                 if found.is_none_or(is_over) || !self.ports.store.pause_requested(run).await? {
                     return Ok(());
                 }
@@ -217,14 +217,14 @@ impl Trainings {
         kernel::timeout(&*self.ports.clock, PAUSE_WAIT, paused).await.unwrap_or(Ok(()))
     }
 
-    /// Takes a pause back, and waits until the run has left the queue.
+    /// Revokes a pause, and waits until the run has left the queue.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn resume(&self, run: Uuid) -> Result<(), StoreError> {
         let resumed = async {
             loop {
-                // Again: the run may be parked at this moment.
+                // Repeated, because the run may be parking right now.
                 self.ports.store.request_resume(run).await?;
                 self.ports.wakeups.queue();
                 if !self.ports.store.is_parked(run).await? {

@@ -1,4 +1,4 @@
-//! Evaluators that call functions of the graph or other services: what can be known of them before the first call.
+//! Evaluators that call graph functions or external services: the checks before the first call.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use wire::{ErrorCode, FieldError};
 use super::prepare::Refused;
 use crate::run::RunPorts;
 
-/// How long the address of a service may take to resolve; later it is resolved with each request.
+/// Maximum time to resolve a service address; after that, each request resolves it.
 const RESOLVE: Duration = Duration::from_secs(5);
 
-/// Notes functions that the graph does not have, credentials that the workspace does not have, and addresses that may not be called.
+/// Reports functions missing from the graph, credentials missing from the workspace, and addresses that must not be
+/// called.
 ///
 /// # Errors
-/// [`Refused`] if the database or the sandbox cannot be asked now.
+/// [`Refused`] if the database or the sandbox is unavailable.
 pub(super) async fn check(
     ports: &RunPorts,
     (workspace, plan): (Uuid, &Plan),
@@ -33,7 +34,7 @@ pub(super) async fn check(
         let mut missing = Vec::new();
         check_functions(&functions, &known, &mut missing);
         if !missing.is_empty() {
-            // Only a refusal names everything that could have been meant.
+            // Only a refusal lists all available functions.
             let known = plan.functions(&sandbox).await.map_err(Refused::Code)?;
             check_functions(&functions, &known, problems);
         }
@@ -62,7 +63,7 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// Why the guard does not let the address be called; `None` if it does, or if the name does not resolve now.
+/// The guard's reason against calling the address; `None` if it allows the call, or if the name does not resolve now.
 async fn refused_address(ports: &RunPorts, post: &PostTarget) -> Option<String> {
     let (host, port) = post.place()?;
     let addresses = ports.outbound.addresses(&host, port);
@@ -70,7 +71,7 @@ async fn refused_address(ports: &RunPorts, post: &PostTarget) -> Option<String> 
     (error.kind.code() == ErrorCode::EgressRefused).then_some(error.message)
 }
 
-/// SHA-256 of everything that decides what evaluators say of a result: the request's list, and the code of functions.
+/// SHA-256 over everything that determines the evaluators' verdicts: the request's list, and the functions' code.
 pub(super) fn judges_digest(list: Value, evaluators: &[Evaluator], plan: &Plan) -> Vec<u8> {
     let mut code = BTreeMap::new();
     for name in evaluators.iter().flat_map(Evaluator::functions) {

@@ -1,4 +1,4 @@
-//! Everything that is read, checked and decided before a run is stored.
+//! Reads, checks and decisions before a run is stored.
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ use crate::plans::LoadedVersion;
 use crate::run::{RunPorts, overlaid};
 use crate::text::stored_json;
 
-/// A training or an evaluation that a request asks for.
+/// A requested training or evaluation.
 pub struct Wanted {
-    /// The workspace of the workflow.
+    /// The workflow's workspace.
     pub workspace: Uuid,
     /// The version to execute.
     pub version: Arc<LoadedVersion>,
-    /// Whether the request has brought the graph of the version.
+    /// Whether the request contains the version's graph.
     pub has_graph: bool,
-    /// What it does.
+    /// Training or evaluation.
     pub kind: TrainingKind,
     /// The object `training` or `evaluation`.
     pub request: Value,
-    /// Inputs under those of each case.
+    /// Default inputs, below those of each case.
     pub inputs: Map<String, Value>,
     /// Laid over the version's runnable config.
     pub config: Map<String, Value>,
@@ -44,18 +44,18 @@ pub struct Wanted {
 /// A run was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// What is wrong with the request; nothing was stored and no model was called.
+    /// Problems in the request; nothing was stored and no model was called.
     #[error("the request is wrong")]
     Invalid(Vec<FieldError>),
     /// The database did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The code of the graph cannot be checked now.
+    /// The graph's code cannot be checked now.
     #[error("the code of the graph cannot be checked now")]
     Code(NodeError),
 }
 
-/// A run that can be started.
+/// A run that is ready to start.
 pub struct Prepared {
     pub(super) workspace: Uuid,
     pub(super) version: Arc<LoadedVersion>,
@@ -72,7 +72,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// What the run would do.
+    /// The run's plan.
     #[must_use]
     pub fn plan(&self) -> TrainingPlan {
         let Decided { kind, optimizer, splits, trainable, pins, estimate, warnings, .. } = &self.decided;
@@ -89,7 +89,7 @@ impl Prepared {
     }
 }
 
-/// What a request says, read.
+/// A parsed request.
 pub(super) struct Read {
     pub(super) workload: Workload,
     pub(super) optimizer: Option<Optimizer>,
@@ -112,7 +112,7 @@ impl Read {
     }
 }
 
-/// Reads, checks and decides everything; no model is called. What looks at all cases is done where it keeps no one waiting.
+/// Reads and checks everything, and makes all decisions; calls no model. Work on all cases runs on a blocking thread.
 pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared, Refused> {
     let at = format!("/{}", wanted.kind.as_str());
     let request_at = at.clone();
@@ -123,7 +123,7 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
         (wanted, read, problems)
     })
     .await?;
-    // Checks of what is wrong already would only say more about the same.
+    // Further checks would only repeat these problems.
     let Some(mut read) = read.filter(|_| problems.is_empty()) else { return Err(Refused::Invalid(problems)) };
     let workflow = wanted.version.workflow;
     let Taken { cases, dataset } =
@@ -177,14 +177,14 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     .await?
 }
 
-/// The cases of a request.
+/// A request's cases.
 struct Taken {
     cases: Vec<Case>,
-    /// The stored dataset and its version, if the run uses that.
+    /// The stored dataset and its version, if the run uses it.
     dataset: Option<(Uuid, i32)>,
 }
 
-/// The cases that the request has brought, or those of the dataset that it names.
+/// Returns the request's inline cases, or those from the dataset that it names.
 async fn take_cases(
     ports: &RunPorts,
     workflow: Uuid,
@@ -219,7 +219,7 @@ async fn take_cases(
     let mut contents = read(most).await?;
     let erased = contents.iter().filter(|content| is_erased(content)).count();
     if erased > 0 && most < size {
-        // The first ones that are not erased.
+        // Read all, to take the first ones that are not erased.
         contents = read(size).await?;
     }
     let most = usize::try_from(most).unwrap_or_default();
@@ -232,11 +232,11 @@ async fn take_cases(
         let message = if erased == 0 { "it has no cases" } else { "the content of all its cases was erased" };
         problems.push(FieldError::new(format!("{at}/dataset/id"), "dataset_empty", message));
     }
-    // Without the erased ones it is another list.
+    // Without the erased cases, the list differs from the stored version.
     Ok(Taken { cases, dataset: (erased == 0).then_some((found.id, number)) })
 }
 
-/// The prompts that a run starts from, by their names; `None` if the checkpoint was not found.
+/// The initial prompts of a run, by name; `None` if the checkpoint was not found.
 async fn resumed_prompts(
     ports: &RunPorts,
     workflow: Uuid,
@@ -284,7 +284,7 @@ pub(super) async fn returned(ports: &RunPorts, run: Uuid) -> Result<Option<Store
     Ok(checkpoints.into_iter().rev().find(has))
 }
 
-/// The workflows of a workspace, as pins find them.
+/// The workflows in a workspace, for resolving pins.
 pub(super) struct VersionsOf<'a> {
     pub(super) ports: &'a RunPorts,
     pub(super) workspace: Uuid,

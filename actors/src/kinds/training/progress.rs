@@ -1,4 +1,4 @@
-//! Counts how far a run has got. Pure.
+//! Tracks a run's progress. Pure.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use wire::{BudgetLeft, TrainingProgress};
 
 use super::state::State;
 
-/// How often the progress is stored while cases are executed.
+/// Interval of progress writes while cases are executed.
 const STORE_EVERY: Duration = Duration::from_millis(500);
 
-/// How far a run has got.
+/// A run's progress.
 pub(super) struct Progress {
-    /// Results of all lives.
+    /// Results in all lives.
     done: u64,
     planned: u64,
-    /// Results of this life.
+    /// Results in this life.
     fresh: u32,
-    /// When this life began, and how long earlier ones were active.
+    /// Start of this life, and the active time of earlier ones.
     begun: Duration,
     before: Duration,
-    /// The mean of the cases of one candidate in one phase.
+    /// The running mean for one candidate in one phase.
     current: Option<(u32, Phase)>,
     sum: f64,
     count: u32,
@@ -48,12 +48,12 @@ impl Progress {
         }
     }
 
-    /// How long the run was active, in all of its lives.
+    /// The run's active time, in all lives.
     pub(super) fn active(&self, now: Duration) -> Duration {
         self.before + now.saturating_sub(self.begun)
     }
 
-    /// A case was executed in this life.
+    /// Counts a case that was executed in this life.
     pub(super) fn executed(&mut self, candidate: u32, phase: Phase, score: Option<f64>) {
         self.done += 1;
         self.fresh = self.fresh.saturating_add(1);
@@ -66,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// What a case has used.
+    /// Records a case's usage.
     pub(super) fn used(&mut self, used: &Amount) {
         let most = &mut self.dearest;
         most.calls = most.calls.max(used.calls);
@@ -75,13 +75,13 @@ impl Progress {
         most.nanodollars = most.nanodollars.max(used.nanodollars);
     }
 
-    /// What a case may use: twice the dearest so far, and at least so many calls.
+    /// The maximum expected usage per case: twice the highest so far, and at least `least_calls` calls.
     pub(super) fn dearest(&self, least_calls: u64) -> Amount {
         let twice = self.dearest.plus(&self.dearest);
         Amount { calls: twice.calls.max(least_calls), ..twice }
     }
 
-    /// The best prompts so far have this score.
+    /// Records the best prompts' score.
     pub(super) fn best(&mut self, score: f64) {
         self.best = Some(self.best.map_or(score, |best| best.max(score)));
     }
@@ -90,7 +90,7 @@ impl Progress {
         self.best
     }
 
-    /// As events show it.
+    /// The progress for events.
     pub(super) fn shown(
         &self,
         now: Duration,
@@ -121,7 +121,7 @@ impl Progress {
         }
     }
 
-    /// Whether the progress is to be stored again.
+    /// Whether the progress is due to be stored again.
     pub(super) fn is_due(&mut self, now: Duration) -> bool {
         let is_due = self.stored.is_none_or(|at| now.saturating_sub(at) >= STORE_EVERY);
         if is_due {
@@ -130,7 +130,7 @@ impl Progress {
         is_due
     }
 
-    /// As it is stored.
+    /// The progress for its row.
     pub(super) fn state(
         &self,
         now: Duration,

@@ -1,4 +1,4 @@
-//! What a search publishes: candidates, epochs, checkpoints and warnings, each once in all lives of a run.
+//! Publishes the search's candidates, epochs, checkpoints and warnings, each once across all lives of a run.
 
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ use crate::lanes::WriteError;
 use crate::text::{json as text_of, timestamp};
 
 impl ActorLab<'_> {
-    /// Hands over what `change` adds, and waits for the commit.
+    /// Hands over the additions by `change`, and waits for the commit.
     pub(super) async fn commit(&self, change: impl FnOnce(&mut TrainingEvents)) -> Result<(), Stop> {
         self.session.writer.commit_with(change).await.map_err(|error| self.lose(error))
     }
@@ -42,13 +42,13 @@ impl ActorLab<'_> {
         .await
     }
 
-    /// Warns the author, once for each code.
+    /// Warns the author, once per code.
     pub(super) async fn warn(&self, code: &'static str, message: &str) -> Result<(), Stop> {
         let event = TrainingEvent::TrainingWarning { code: code.to_owned(), message: message.to_owned() };
         self.once_reported(format!("warning {code}"), event, |_| {}).await
     }
 
-    /// An event that the report needs, unless an earlier life has published it.
+    /// Publishes an event that the report needs, unless an earlier life has published it.
     async fn once_reported(
         &self,
         mark: String,
@@ -93,7 +93,7 @@ impl ActorLab<'_> {
             }
             SearchEvent::Warning(warning) => {
                 let (code, message) = (warning.code.to_owned(), warning.message.clone());
-                // Messages may quote prompts of any length.
+                // Hashed, because messages may quote prompts of any length.
                 let mark = format!("warning {code} {}", hex::encode(digest(&SHA256, message.as_bytes())));
                 let event = TrainingEvent::TrainingWarning { code, message };
                 self.once_reported(mark, event, |_| {}).await
@@ -117,7 +117,7 @@ impl ActorLab<'_> {
         .await
     }
 
-    /// The prompts of a candidate that differ from its first parent's.
+    /// A candidate's prompts that differ from those of its first parent.
     fn changed(&self, candidate: &Candidate, changed: &[String]) -> Vec<ChangedPrompt> {
         let candidates = self.candidates.lock();
         let parent = candidate.parents.first().and_then(|parent| candidates.get(parent));
@@ -193,7 +193,7 @@ impl ActorLab<'_> {
         }
         let Ok(id) = session.ports.ids.uuid() else { return Err(Stop::Lost) };
         let split = if session.split_of.contains(&"val") { "val" } else { "train" };
-        // A score of fewer cases is not comparable, and never the best.
+        // A score from fewer cases is not comparable, and never the best.
         let scoring = session.decided.splits.as_ref().map_or(0, |splits| splits.val.len());
         let is_partial = summary.n_cases < scoring;
         let metadata = json!({
@@ -223,7 +223,7 @@ impl ActorLab<'_> {
             judges: if is_partial { Vec::new() } else { session.training.judges.clone() },
         };
         let (store, writer) = (&session.ports.store, session.ports.writer);
-        // What earlier writes of the run say is there before its checkpoint.
+        // The run's earlier writes are committed before its checkpoint.
         let write = || store.write_checkpoint(writer, &new);
         let written: Option<StoredCheckpoint> = session.writer.ask("writing a checkpoint", write).await;
         let Some(written) = written else { return Err(self.lose(WriteError::Fenced)) };
@@ -234,12 +234,12 @@ impl ActorLab<'_> {
     }
 }
 
-/// The epoch that is under way.
+/// The current epoch.
 fn comparison_epoch(lab: &ActorLab<'_>) -> u32 {
     lab.epoch.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-/// The means of the evaluators.
+/// The evaluators' means.
 pub(super) fn means(summary: &Summary) -> Map<String, Value> {
     summary.summary.iter().map(|(id, mean)| (id.clone(), json!(mean))).collect()
 }
@@ -249,18 +249,18 @@ pub(super) fn prompts_of(candidate: &Candidate) -> Map<String, Value> {
     candidate.prompts.iter().map(|(name, text)| (name.clone(), json!(text))).collect()
 }
 
-/// The demos of a candidate's prompts, also of those without any.
+/// The demos of a candidate's prompts, including empty ones.
 pub(super) fn demos_of(candidate: &Candidate) -> Map<String, Value> {
     candidate.demos.iter().map(|(name, demos)| (name.clone(), json!(demos))).collect()
 }
 
-/// A prompt as a diff shows it: its text, and a line for each demo.
+/// A prompt in diff format: its text, and a line for each demo.
 fn written(text: &str, demos: &[Demo]) -> String {
     let lines = demos.iter().map(|demo| json!(demo).to_string());
     std::iter::once(text.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// A config without what belongs to a single run.
+/// A config without members that belong to a single run.
 fn kept(mut config: Map<String, Value>) -> Map<String, Value> {
     let configurable = config.get_mut("configurable").and_then(Value::as_object_mut);
     if let Some(configurable) = configurable {

@@ -1,4 +1,4 @@
-//! Reads trainings and evaluations with what belongs to them.
+//! Reads trainings and evaluations with their related rows.
 
 use serde_json::Value;
 use store::{
@@ -14,16 +14,16 @@ use super::decided::Decided;
 use super::records::{case_record, record};
 use crate::text::stored_json;
 
-/// A page of results of cases.
+/// A page of case results.
 pub struct CasesPage {
-    /// At most as many as asked for.
+    /// At most the requested number.
     pub cases: Vec<CaseRecord>,
-    /// The key after which the next page starts; `None`: nothing follows.
+    /// The key after which the next page starts; `None` after the last page.
     pub next: Option<CaseKey>,
 }
 
 impl Trainings {
-    /// A training or an evaluation.
+    /// Returns a training or an evaluation.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -43,7 +43,7 @@ impl Trainings {
         store.best_checkpoint(training.workflow_id, &training.fingerprint, &training.judges).await
     }
 
-    /// The trainings and evaluations of a workflow in this state and before this one, newest first, at most `limit`.
+    /// Returns a workflow's trainings and evaluations in this state and before this one, newest first, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -69,7 +69,7 @@ impl Trainings {
         Ok(records)
     }
 
-    /// Candidates of a training in the order of their numbers, after the number `after`, at most `limit`.
+    /// Returns a training's candidates with numbers above `after`, in order, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -83,7 +83,7 @@ impl Trainings {
         Ok(rows.iter().filter_map(|(_, record)| serde_json::from_str(record).ok()).collect())
     }
 
-    /// Results of cases in the order of candidate, case and sample, at most `limit`.
+    /// Returns case results ordered by candidate, case and sample, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,4 +1,4 @@
-//! From rows to records.
+//! Converts rows to records.
 
 use serde_json::{Map, Value};
 use store::{RunState, StoredCase, StoredCheckpoint, StoredRun, StoredTraining};
@@ -21,7 +21,7 @@ fn object(text: &str) -> Map<String, Value> {
     }
 }
 
-/// A checkpoint, as the interface has it.
+/// A checkpoint in the API format.
 #[must_use]
 pub fn checkpoint_record(row: StoredCheckpoint) -> CheckpointRecord {
     CheckpointRecord {
@@ -37,7 +37,7 @@ pub fn checkpoint_record(row: StoredCheckpoint) -> CheckpointRecord {
     }
 }
 
-/// A checkpoint in a result.
+/// A checkpoint within a result.
 pub(super) fn checkpoint_summary(row: &StoredCheckpoint) -> CheckpointSummary {
     CheckpointSummary {
         id: row.id.to_string(),
@@ -48,7 +48,8 @@ pub(super) fn checkpoint_summary(row: &StoredCheckpoint) -> CheckpointSummary {
     }
 }
 
-/// A training or an evaluation. `version`: the number of its version; `best`: the best checkpoint of its cases and evaluators.
+/// A training or an evaluation. `version`: its version's number; `best`: the best checkpoint for its cases and
+/// evaluators.
 pub(super) fn record(
     run: &StoredRun,
     version: Option<i32>,
@@ -59,7 +60,7 @@ pub(super) fn record(
     let state = State::stored(training.state.as_deref());
     let output = run.output.as_deref().and_then(|output| stored_json(output).ok()).unwrap_or_default();
     let of_output = |name: &str| output.get(name).and_then(Value::as_str).map(str::to_owned);
-    // Without cases there is nothing to average.
+    // A score over no cases is meaningless.
     let has_cases = output.get("n_cases").and_then(Value::as_u64) != Some(0);
     let score = output.get("score").and_then(Value::as_f64).filter(|_| has_cases);
     let is_stored = decided.as_ref().is_some_and(|_| training.dataset_id != training.run_id);
@@ -101,7 +102,7 @@ fn status(run: &StoredRun, training: &StoredTraining) -> TrainingState {
         RunState::Running => TrainingState::Running,
         RunState::Waiting if training.pause_requested_at.is_some() => TrainingState::Paused,
         RunState::Waiting if is_refused() => TrainingState::Waiting,
-        // It is due, and has no place yet.
+        // It is due, but has no slot yet.
         RunState::Waiting => TrainingState::Queued,
         RunState::Succeeded => TrainingState::Succeeded,
         RunState::Failed => TrainingState::Failed,
@@ -109,7 +110,7 @@ fn status(run: &StoredRun, training: &StoredTraining) -> TrainingState {
     }
 }
 
-/// The result of a case.
+/// A case result.
 pub(super) fn case_record(
     row: &StoredCase,
     case: &Case,

@@ -1,4 +1,4 @@
-//! Runs as cases of datasets.
+//! Runs as dataset cases.
 
 use engine::references;
 use serde_json::{Map, Value, json};
@@ -13,31 +13,31 @@ use crate::run::read_journal;
 use crate::run::refill::MAX_JOURNAL;
 use crate::text::stored_json;
 
-/// Levels of the deepest case: readers of JSON stop at 128.
+/// Maximum nesting of a case: JSON readers stop at 128.
 const DEEPEST: usize = 100;
 
-/// What is wanted of a run that becomes a case.
+/// Options for a run that becomes a case.
 #[derive(Debug, Clone, Default)]
 pub struct WantedCase {
-    /// The output of the run unless given.
+    /// Replaces the run's output, if given.
     pub expected_output: Option<Value>,
     /// `train`, `val` or `test`.
     pub split: Option<String>,
 }
 
-/// A run is not a case.
+/// The reason why a run cannot become a case.
 #[derive(Debug, thiserror::Error)]
 pub enum NotACase {
     /// It has not ended.
     #[error("the run has not ended")]
     NotEnded,
-    /// Its content was erased, or its version.
+    /// Its content or its version was erased.
     #[error("the content of the run was erased")]
     Erased,
     /// It is a training or an evaluation.
     #[error("a training is not a case")]
     Training,
-    /// Its inputs, its thread and the results of its nodes have more than 1 MiB as JSON, or no canonical form.
+    /// Its inputs, thread and node results have more than 1 MiB as JSON, or no canonical form.
     #[error("{0}")]
     Unfit(String),
     /// The database did not answer.
@@ -46,8 +46,8 @@ pub enum NotACase {
 }
 
 impl Trainings {
-    /// A run as a case: its inputs, its output as what is expected unless given, the thread before it, what people answered, and the
-    /// results of the nodes that sent or read something. Its id is that of the run.
+    /// Converts a run to a case: its inputs, its output as the expected output unless given, the thread before it,
+    /// people's answers, and results of nodes that sent or read external data. The case has the run's id.
     ///
     /// # Errors
     /// [`NotACase`].
@@ -59,7 +59,7 @@ impl Trainings {
         if !run.status.is_terminal() {
             return Err(NotACase::NotEnded);
         }
-        // The stream is erased with the content of a turn.
+        // The stream is erased together with the turn's content.
         if run.thread_id.is_some() && run.stream_id.is_none() {
             return Err(NotACase::Erased);
         }
@@ -120,7 +120,8 @@ impl Trainings {
         Ok(row)
     }
 
-    /// The nodes of a run's graph that send or read something outside, also those of its workflows as they are now.
+    /// The nodes in a run's graph that send or read external data, including nodes in the current versions of its
+    /// sub-workflows.
     async fn outside(&self, run: &StoredRun) -> Result<Vec<String>, NotACase> {
         let version = self.ports.store.version_by_id(run.version_id).await?;
         let graph = version.map(|version| version.graph).unwrap_or_default();
@@ -137,7 +138,7 @@ impl Trainings {
     }
 }
 
-/// Whether arrays and objects stand within each other at most so often.
+/// Whether arrays and objects are nested at most this deep.
 fn is_flat(value: &Value, levels: usize) -> bool {
     let inside: Vec<&Value> = match value {
         Value::Array(items) => items.iter().collect(),

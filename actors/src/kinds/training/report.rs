@@ -1,4 +1,4 @@
-//! Puts the report of a run together from its rows.
+//! Builds a run's report from its rows.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ use super::start::Options;
 use crate::run::overlaid;
 use crate::text::stored_json;
 
-/// Candidates that one query reads.
+/// Maximum candidates per query.
 const PART: i64 = 200;
 
 impl Trainings {
-    /// The report of a training or an evaluation, of one that executes so far.
+    /// Returns the report on a training or an evaluation; if it executes, the report so far.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -64,7 +64,7 @@ impl Trainings {
         Ok(Some(Report::from(data)))
     }
 
-    /// How far the evaluators that ask a model agree with people; empty if they were not compared.
+    /// The agreement between model evaluators and people; empty if it was not measured.
     async fn judges(&self, training: &StoredTraining) -> Result<Vec<JudgeCalibration>, StoreError> {
         let store = &self.ports.store;
         let filter = CaseFilter {
@@ -130,7 +130,7 @@ impl Trainings {
     }
 }
 
-/// Epochs and warnings.
+/// Epochs and warnings from the stored events.
 fn events(stored: &[String]) -> (Vec<wire::EpochComplete>, Vec<TrainingNotice>) {
     let (mut epochs, mut warnings) = (Vec::new(), Vec::new());
     for event in stored.iter().filter_map(|event| serde_json::from_str(event).ok()) {
@@ -157,7 +157,7 @@ fn returned_texts(result: &TrainingResult) -> BTreeMap<String, String> {
     result.prompts.iter().filter_map(text).collect()
 }
 
-/// A text, and each demo as a line behind it: what a report compares.
+/// Appends each demo as a line to the text, for comparison in the report.
 fn with_demos(text: &str, demos: Option<&Value>) -> String {
     let mut whole = text.to_owned();
     for demo in demos.and_then(Value::as_array).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Stored results that are judged again by other evaluators, without a call of a model.
+//! Judges stored results again with other evaluators, without model calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,22 +27,22 @@ use crate::plans::PlanError;
 use crate::run::whole;
 use crate::text::stored_json;
 
-/// How long such a run may take, in seconds: functions and services of the author judge. Then it ends with what it has, and says
-/// `max_seconds`.
+/// Maximum time of such a run, in seconds, because the author's functions and services judge. After that it ends with
+/// the results so far, with reason `max_seconds`.
 const MAX_SECONDS: u64 = 1_800;
 
 /// The results that a run judges again; stored with its start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct OriginResults {
-    /// The run that has them.
+    /// The run with the results.
     pub(super) run: Uuid,
-    /// Whose prompts.
+    /// The candidate whose results are judged.
     pub(super) candidate: i32,
-    /// The place of each case in the dataset of that run.
+    /// Each case's place in that run's dataset.
     pub(super) places: Vec<i32>,
 }
 
-/// Whose results are judged again.
+/// The candidate whose results are judged again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RescoredCandidate {
     /// The returned prompts.
@@ -54,7 +54,7 @@ pub enum RescoredCandidate {
     Number(u32),
 }
 
-/// A run's results cannot be judged again.
+/// The reason why a run's results cannot be judged again.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRescored {
     /// It has not ended.
@@ -63,7 +63,7 @@ pub enum NotRescored {
     /// Its results were deleted.
     #[error("the results of the run were deleted")]
     Erased,
-    /// What is wrong with the request, or the database did not answer.
+    /// Problems in the request, or the database did not answer.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
@@ -75,7 +75,7 @@ impl From<StoreError> for NotRescored {
 }
 
 impl Trainings {
-    /// An evaluation of the results that a training or an evaluation has stored: `evaluators` as in a request. Calls no model.
+    /// Prepares an evaluation of a run's stored results; `evaluators` as in a request. Calls no model.
     ///
     /// # Errors
     /// [`NotRescored`].
@@ -92,7 +92,7 @@ impl Trainings {
         let training = store.training(origin.id).await?.ok_or(NotRescored::Erased)?;
         let decided: Decided = serde_json::from_str(&training.start).map_err(|_| NotRescored::Erased)?;
         let before: Value = stored_json(&training.request).unwrap_or_default();
-        // Of each case all samples.
+        // All samples of each case.
         let repeats = ["/repeats", "/optimizer/repeats"].iter().find_map(|at| before.pointer(at)?.as_u64());
         let repeats = repeats.unwrap_or(1);
         let request = json!({
@@ -172,7 +172,7 @@ impl Trainings {
         })
     }
 
-    /// The number of a candidate; `None` for the returned prompts of a training that has returned none.
+    /// The candidate's number; `None` for the returned prompts of a training that returned none.
     async fn number_of(
         &self,
         origin: &StoredRun,
@@ -187,7 +187,7 @@ impl Trainings {
         }
     }
 
-    /// The places of the scoring cases that have all results of this candidate; of an evaluation, of all.
+    /// Places of scoring cases for which all of this candidate's results exist; in an evaluation, all cases score.
     async fn places(
         &self,
         training: &StoredTraining,
@@ -212,7 +212,7 @@ impl Trainings {
         Ok(found.into_iter().filter(|(_, samples)| *samples == repeats).map(|(place, _)| place).collect())
     }
 
-    /// The cases at these places, and their places, but for those whose content was erased.
+    /// The cases at these places, with their places, except for erased ones.
     async fn cases_at(
         &self,
         training: &StoredTraining,
@@ -238,7 +238,7 @@ impl Trainings {
     }
 }
 
-/// Refuses evaluators that are wrong, or that would call a model.
+/// Rejects invalid evaluators, and those that would call a model.
 fn check(request: &Value) -> Result<Vec<Evaluator>, NotRescored> {
     let mut problems = Vec::new();
     let nothing = Map::new();
@@ -260,7 +260,7 @@ fn invalid(problems: Vec<FieldError>) -> NotRescored {
 }
 
 impl ActorLab<'_> {
-    /// Judges a stored result of another run, and stores it as this run's.
+    /// Judges a stored result from another run, and stores the verdicts as this run's result.
     pub(super) async fn judge_again(
         &self,
         origin: &OriginResults,

@@ -1,30 +1,30 @@
-//! What is kept of the budget and of the time for later parts of a search.
+//! Budget and time reserved for later phases of a search.
 
 use std::time::Duration;
 
 use super::lab::ActorLab;
 
-/// The part of the time that is kept for the final: one of so many.
+/// The share of time reserved for the final: one in this many.
 const KEPT_TIME: u32 = 10;
 
-/// Thousandths of the budget that are kept for later.
+/// Thousandths of the budget reserved for later phases.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Kept {
-    /// Until the final.
+    /// Reserved for the final.
     pub(super) for_final: u64,
-    /// Until demos are compared, of the time, too.
+    /// Reserved until demos are compared; also applies to time.
     pub(super) for_demos: u64,
 }
 
 impl ActorLab<'_> {
-    /// Keeps nothing more for demos.
+    /// Releases the reservation for demos.
     pub(super) fn release_kept_for_demos(&self) {
         let mut kept = self.kept.lock();
         kept.for_demos = 0;
         self.session.calls.keep(kept.for_final);
     }
 
-    /// The time that is left; parts of it are kept for the final and for demos.
+    /// The remaining time, without the reservations for the final and for demos.
     pub(super) fn time_left(&self, is_final: bool) -> Option<Duration> {
         let limit = self.session.settings.max_active?;
         let has_final = self.session.optimizer.as_ref().is_some_and(|optimizer| optimizer.has_final());
@@ -34,7 +34,7 @@ impl ActorLab<'_> {
         Some(limit.saturating_sub(self.progress.lock().active(self.now())))
     }
 
-    /// Ends when the time is over.
+    /// Ends when the time is up.
     pub(super) async fn time_is_over(&self, is_final: bool) {
         match self.time_left(is_final) {
             Some(left) => self.session.ports.clock.sleep(left).await,

@@ -1,4 +1,4 @@
-//! The results of trainings and evaluations.
+//! Results of trainings and evaluations.
 
 use serde_json::{Map, Value, json};
 use store::{StoreError, StoredCheckpoint};
@@ -42,7 +42,7 @@ fn pair(scores: SeedAndBest) -> ScorePair {
     ScorePair { seed: scores.seed, best: scores.best }
 }
 
-/// The metrics of the returned prompts.
+/// The returned prompts' metrics.
 fn metrics(checkpoints: &[StoredCheckpoint], candidate: u32) -> Map<String, Value> {
     let of = |checkpoint: &&StoredCheckpoint| u32::try_from(checkpoint.candidate) == Ok(candidate);
     let found = checkpoints.iter().rev().find(of);
@@ -65,7 +65,7 @@ pub(super) fn of_evaluation(session: &Session, evaluated: &Evaluated) -> Evaluat
     }
 }
 
-/// A result as the output of its run.
+/// A result as its run's output.
 pub(super) fn output(result: &impl serde::Serialize) -> Value {
     json!(result)
 }

@@ -1,4 +1,4 @@
-//! A run as it executes: everything that its cases have in common, read from its rows.
+//! An executing run: everything that its cases share, read from its rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,39 +26,39 @@ use crate::plans::LoadedVersion;
 use crate::run::{RunPorts, RunWriter, overlaid};
 use crate::text::stored_json;
 
-/// What a run is started with, and how far it has got.
+/// A run's start and its progress.
 pub(crate) struct StoredStart {
     pub(super) training: StoredTraining,
     pub(super) decided: Decided,
     pub(super) state: State,
 }
 
-/// What earlier lives of a run have stored.
+/// Data stored in earlier lives of a run.
 pub(super) struct Stored {
     cases: Vec<Case>,
     calls: RecordedCalls,
-    /// Which results there are.
+    /// Keys of existing results.
     results: BTreeSet<CaseKey>,
-    /// Calls of these that were answered.
+    /// Number of these results' calls that were answered.
     answered: u64,
 }
 
-/// What cannot be read of a run.
+/// A part of a run that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} of a training cannot be read")]
 pub(super) struct Unreadable {
     what: &'static str,
-    /// Why the run ends.
+    /// The error code with which the run ends.
     pub(super) code: ErrorCode,
 }
 
-/// Something that nothing in the service can have written.
+/// Corrupt data that the service cannot have written.
 const fn corrupt(what: &'static str) -> Unreadable {
     Unreadable { what, code: ErrorCode::Internal }
 }
 
 impl Stored {
-    /// Reads the cases of a run, and everything that earlier lives have stored.
+    /// Reads a run's cases, and everything that earlier lives have stored.
     pub(super) async fn read(
         training: &StoredTraining,
         ports: &RunPorts,
@@ -77,7 +77,7 @@ impl Stored {
             }
             Some(cases)
         };
-        // What the search has decided by an erased one before cannot be decided again.
+        // Decisions that the search based on an erased case cannot be repeated.
         let Some(cases) = elsewhere(read).await? else {
             return Ok(Err(Unreadable { what: "an erased case", code: ErrorCode::RunContentErased }));
         };
@@ -92,13 +92,13 @@ impl Stored {
     }
 }
 
-/// A run as it executes.
+/// An executing run.
 pub(super) struct Session {
     pub(super) run: Uuid,
     pub(super) workspace: Uuid,
     pub(super) workflow: Uuid,
     pub(super) version: Arc<LoadedVersion>,
-    /// The version's config with that of the request over it.
+    /// The version's config overlaid with the request's config.
     pub(super) config: Map<String, Value>,
     pub(super) training: StoredTraining,
     pub(super) decided: Decided,
@@ -109,7 +109,7 @@ pub(super) struct Session {
     pub(super) prompts: Vec<TrainablePrompt>,
     pub(super) settings: RunSettings,
     pub(super) case_settings: CaseSettings,
-    /// The split of each case.
+    /// Each case's split.
     pub(super) split_of: Vec<&'static str>,
     pub(super) calls: Calls,
     pub(super) results: BTreeSet<CaseKey>,
@@ -117,7 +117,7 @@ pub(super) struct Session {
     pub(super) writer: RunWriter<TrainingEvents>,
 }
 
-/// What a session is made for.
+/// Parameters of a session.
 pub(super) struct RunOf {
     pub(super) run: Uuid,
     pub(super) workspace: Uuid,
@@ -130,7 +130,7 @@ pub(super) struct RunOf {
 }
 
 impl Session {
-    /// The run with what is stored of it.
+    /// Builds the session from the run's stored data.
     pub(super) fn new(
         of: &RunOf,
         (start, stored): (StoredStart, Stored),
@@ -222,7 +222,7 @@ impl Session {
         })
     }
 
-    /// The config with the texts and demos of these prompts.
+    /// The config with this candidate's prompt texts and demos.
     pub(super) fn config_of(&self, candidate: &Candidate) -> Map<String, Value> {
         let mut config = self.config.clone();
         let known = config.get_mut("prompts").and_then(Value::as_object_mut);
@@ -241,13 +241,13 @@ impl Session {
         config
     }
 
-    /// The usage of all lives so far.
+    /// Usage in all lives so far.
     pub(super) fn usage(&self) -> CallUsage {
         self.calls.usage()
     }
 }
 
-/// The split of each case; empty for an evaluation. If the same cases are for training and decide, they are for training.
+/// Each case's split; empty for an evaluation. If the same cases train and decide, they count as training cases.
 fn splits(cases: &[Case], optimizer: Option<&Optimizer>) -> Vec<&'static str> {
     let Some(optimizer) = optimizer else { return Vec::new() };
     let splits = split(cases, optimizer.split_settings(), &Counter::new(optimizer.settings.seed));
@@ -263,7 +263,7 @@ fn splits(cases: &[Case], optimizer: Option<&Optimizer>) -> Vec<&'static str> {
     of
 }
 
-/// The result of a case as its row has it.
+/// Parses the case result in a row.
 pub(super) fn read_result(text: &str) -> Option<StoredResult> {
     stored_json(text).ok().and_then(|stored| serde_json::from_value(stored).ok())
 }

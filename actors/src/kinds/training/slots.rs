@@ -1,4 +1,5 @@
-//! Which trainings of this instance execute: so many at the same time, the oldest of each workspace first, workspaces in turn.
+//! Limits how many trainings execute concurrently on this instance: workspaces take turns, each with its oldest run
+//! first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,19 +8,19 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// The places of an instance. Cheap to clone.
+/// An instance's slots. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Slots(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
-    /// Runs that wait, by their workspaces.
+    /// Waiting runs, by workspace.
     waiting: BTreeMap<Uuid, BTreeMap<Uuid, oneshot::Sender<Slot>>>,
     /// The workspace that was served last.
     last: Uuid,
 }
 
-/// A place; given back when it is dropped.
+/// A slot, returned when dropped.
 pub(crate) struct Slot {
     slots: Slots,
 }
@@ -29,7 +30,7 @@ impl Slots {
         Self(Arc::new(Mutex::new(State { free: places, waiting: BTreeMap::new(), last: Uuid::nil() })))
     }
 
-    /// Waits for a place. May be dropped while it waits.
+    /// Waits for a slot. Cancel-safe.
     pub(super) async fn take(&self, workspace: Uuid, run: Uuid) -> Slot {
         let waits = {
             let mut state = self.0.lock();
@@ -43,14 +44,14 @@ impl Slots {
         };
         match waits.await {
             Ok(slot) => slot,
-            // Another life of the run has taken its place in the queue.
+            // Another life of the run has replaced this one in the queue.
             Err(_) => std::future::pending().await,
         }
     }
 }
 
 impl State {
-    /// The next run, which leaves the queue.
+    /// Takes the next run from the queue.
     fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
         let after = self.waiting.range((std::ops::Bound::Excluded(self.last), std::ops::Bound::Unbounded));
         let workspace = after.map(|(workspace, _)| *workspace).next();
@@ -74,7 +75,7 @@ impl Drop for Slot {
             next
         };
         if let Some(next) = next {
-            // One that waits no more returns it; dropped again, it is the next one's.
+            // If the receiver is gone, the slot is dropped again, which serves the next run.
             let _ = next.send(Self { slots: self.slots.clone() });
         }
     }

@@ -1,4 +1,4 @@
-//! The rows of a run that starts. Pure.
+//! The rows for a run's start. Pure.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::run::kind::{Progress, Run};
 use crate::run::start::StartRows;
 use crate::text::json as text_of;
 
-/// Options of the start, as the run's row has them.
+/// The start's options, as stored in the run's row.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Options {
     /// Laid over the version's runnable config.
@@ -23,7 +23,7 @@ pub(super) struct Options {
     pub(super) config: Map<String, Value>,
 }
 
-/// Everything that the start of a run stores, but for its cases. `digest`: SHA-256 of the request.
+/// All rows for a run's start, except for its cases. `digest`: SHA-256 of the request.
 pub(super) fn rows(
     prepared: Prepared,
     id: Uuid,
@@ -42,7 +42,7 @@ pub(super) fn rows(
         fingerprint,
         judges,
     } = prepared;
-    // Cases that the request has brought are a dataset of the run's own.
+    // Inline cases become a separate dataset of the run.
     let (dataset_id, dataset_version) = dataset.unwrap_or((id, 1));
     let trigger = decided.trigger();
     let inputs = Value::Object(inputs);

@@ -1,4 +1,4 @@
-//! How far a run has got: what its record and the progress of its events say.
+//! A run's state: the source of its record and its progress events.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use wire::{CallUsage, TrainingProgress};
 pub(super) struct State {
     pub(super) progress: TrainingProgress,
     pub(super) usage: CallUsage,
-    /// Milliseconds that the run was active, in all of its lives.
+    /// The run's active milliseconds, in all lives.
     pub(super) active_ms: u64,
     /// The instance that executed it last.
     pub(super) owner: Uuid,
-    /// Since when an endpoint has refused all requests of the run.
+    /// When an endpoint began to reject all of the run's requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) refused_since: Option<DateTime<Utc>>,
 }
 
 impl State {
-    /// As it is stored; nothing yet if it cannot be read.
+    /// Parses the stored state; the default if it is unreadable.
     pub(super) fn stored(text: Option<&str>) -> Self {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }

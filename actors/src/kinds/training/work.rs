@@ -1,4 +1,4 @@
-//! What a training executes: a search, or the cases of an evaluation, on threads of its own.
+//! A training's work: a search, or an evaluation's cases, on separate threads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ use crate::run::{Executing, Ran, RunPorts, RunWriter, Work, whole};
 use crate::runtime::ChildExit;
 use crate::text::json as text_of;
 
-/// After so long a run is tried again whose endpoint refuses all requests.
+/// Delay before a run is retried whose endpoint rejects all requests.
 const RETRY_AFTER: TimeDelta = TimeDelta::minutes(10);
-/// After so long it is paused.
+/// Time after which such a run is paused.
 const GIVEN_UP_AFTER: TimeDelta = TimeDelta::hours(24);
-/// How long the end of a run may take after its stop was requested; then it is cut off.
+/// Maximum time for a run to end after a stop request; then it is cut off.
 const STOPPING: Duration = Duration::from_millis(1_500);
 
-/// What is read of a run before it executes.
+/// Data that is read before a run executes.
 pub(crate) struct TrainingWork {
     pub(super) stored: StoredStart,
     pub(super) marks: BTreeSet<String>,
@@ -46,12 +46,12 @@ pub(crate) struct TrainingWork {
     pub(super) pauses: Pauses,
 }
 
-/// How far a life of a run has got.
+/// The result of a life.
 enum Ended {
     Succeeded(Value),
     Stopped,
     Interrupted(Interruption),
-    /// Its endpoint refuses all requests: it is tried again then.
+    /// Its endpoint rejects all requests; the time of the retry.
     Refused(Option<DateTime<Utc>>),
     Lost(WriteError),
     Failed(RunError),
@@ -66,14 +66,14 @@ impl Work<TrainingEvents> for TrainingWork {
     async fn execute(self, run: Executing<'_, TrainingEvents>) -> Ran {
         let Executing { version, reach, ports, writer, stop, children, draining, .. } = run;
         let id = reach.run;
-        // Readers learn now that it executes; the first case may take long.
+        // Notifies readers now that the run executes; the first case may take long.
         writer.change_and_flush(|_| {});
         let pause = self.pauses.of(id);
         let _forgotten = Forgotten { pauses: self.pauses.clone(), run: id };
         if self.stored.training.pause_requested_at.is_some() {
             pause.cancel();
         }
-        // Without a place it may not even read its cases.
+        // Without a slot it must not even read its cases.
         if pause.is_cancelled() && !stop.is_cancelled() {
             let paused = TrainingEvent::TrainingPaused { reason: Interruption::Pause.as_str().to_owned() };
             let state = text_of(&State { refused_since: None, ..self.stored.state });
@@ -98,7 +98,7 @@ impl Work<TrainingEvents> for TrainingWork {
         let (start, endpoints) = (self.stored, self.endpoints);
         let (ports, writer) = (ports.clone(), writer.clone());
         let halt = Halt { stop: stop.clone(), pause, draining: draining.clone() };
-        // Dropped with this future: nothing is executed or written after that.
+        // Dropped with this future, after which nothing is executed or written.
         let cut = CancellationToken::new();
         let _cut = cut.clone().drop_guard();
         let marks = self.marks;
@@ -121,7 +121,7 @@ impl Work<TrainingEvents> for TrainingWork {
             ChildExit::Done(Ended::Succeeded(output)) => Ran::Succeeded(output.into()),
             ChildExit::Done(Ended::Stopped) => Ran::Stopped,
             ChildExit::Done(Ended::Refused(due)) => Ran::Paused(due),
-            // The next owner continues it. Nothing more is written, and the shutdown does not wait for it.
+            // The next owner continues it. Nothing more is written, and shutdown does not wait for it.
             ChildExit::Done(Ended::Interrupted(Interruption::Shutdown)) => Ran::Lost(WriteError::Closed),
             ChildExit::Done(Ended::Interrupted(_)) => Ran::Paused(None),
             ChildExit::Done(Ended::Lost(error)) => Ran::Lost(error),
@@ -135,7 +135,7 @@ impl Work<TrainingEvents> for TrainingWork {
     }
 }
 
-/// Forgets the pause of a run that does not execute here any more.
+/// Drops the pause token when a run no longer executes here.
 struct Forgotten {
     pauses: Pauses,
     run: uuid::Uuid,
@@ -147,7 +147,7 @@ impl Drop for Forgotten {
     }
 }
 
-/// The run with everything that is stored of it.
+/// Builds the session from the run's stored data.
 async fn session(
     of: &RunOf,
     start: StoredStart,
@@ -210,7 +210,7 @@ async fn carry_out(session: Session, marks: BTreeSet<String>, halt: Halt) -> End
     }
 }
 
-/// A life that has ended without a result.
+/// Handles a life that ended without a result.
 async fn interrupted(session: &Session, lab: &ActorLab<'_>) -> Ended {
     if let Some(error) = lab.lost.lock().take() {
         return Ended::Lost(error);
@@ -251,7 +251,7 @@ async fn interrupted(session: &Session, lab: &ActorLab<'_>) -> Ended {
     }
 }
 
-/// How far the run has got, as it is stored.
+/// The run's progress for its row.
 fn state_of(session: &Session, lab: &ActorLab<'_>) -> State {
     let (usage, now) = (session.usage(), lab.now());
     let left = (session.calls.budget_left(), session.settings.max_active);

@@ -1,4 +1,4 @@
-//! What a turn that answers a message again has to know.
+//! Data for a turn that retries a message, which is answered again.
 
 use chrono::{DateTime, Utc};
 use kernel::{ItemKey, ThreadId};
@@ -14,19 +14,19 @@ use crate::text::stored_json;
 pub(super) struct Again {
     /// The message.
     pub(super) item: ItemKey,
-    /// When it was asked for: users' messages from here on are later ones.
+    /// The position of the retry request: user messages from here on are later ones.
     pub(super) asked: ItemKey,
-    /// Whether what came meanwhile has been taken out.
+    /// Whether the items that came meanwhile have been cut.
     pub(super) started: bool,
 }
 
 impl Again {
-    /// What the run's row keeps of it.
+    /// The options stored in the run's row.
     pub(super) fn options(&self) -> Value {
         json!({"item": self.item.wire("msg"), "asked": self.asked.wire("msg")})
     }
 
-    /// What a run's row says of it; nothing when the run answers a message for the first time.
+    /// Parses the options in a run's row; `None` if the run answers its message for the first time.
     pub(super) fn stored(options: Option<&str>, started: bool) -> Option<Self> {
         let options = stored_json(options?).ok()?;
         let again = options.get("again")?;
@@ -34,13 +34,13 @@ impl Again {
         Some(Self { item: key("item")?, asked: key("asked")?, started })
     }
 
-    /// Takes everything behind the message out but later messages and the answers of turns before its own, of which
-    /// `kept` is the last; before `id`, which is now.
+    /// Cuts the items after the message, except later messages and the answers of earlier turns, the last of which is
+    /// `kept`. `id`: the current position.
     pub(super) fn cut(&self, thread_id: ThreadId, id: ItemKey, kept: ItemKey) -> CutRow {
         CutRow { thread_id, id, behind: self.item, messages_from: self.asked, answers_behind: kept }
     }
 
-    /// Whether the cut takes an item out.
+    /// Whether the cut removes an item.
     pub(super) fn takes_out(&self, item: &ThreadItem, kept: ItemKey) -> bool {
         ItemKey::parse(item.id())
             .is_ok_and(|key| key > self.item && if is_users(item) { key < self.asked } else { key > kept })
@@ -52,8 +52,8 @@ impl Again {
     }
 }
 
-/// The last item of those behind a message that belong to turns before its own: the message waited for them. The
-/// message itself when there is none.
+/// Returns the last item after a message that belongs to an earlier turn, for which the message waited; otherwise the
+/// message itself.
 pub(super) async fn answered_before(
     store: &Store,
     thread: ThreadId,
@@ -65,7 +65,7 @@ pub(super) async fn answered_before(
     let Some(at) = items().find(|item| item.id() == id).and_then(created_at) else { return Ok(message) };
     match store.end_of_turns_before(thread, at).await? {
         None => Ok(message),
-        // One of them has not ended: nothing that came after it has started.
+        // An earlier turn has not ended, so nothing after it has started.
         Some(end) if end == DateTime::<Utc>::MAX_UTC => Ok(ItemKey([u8::MAX; ItemKey::LENGTH])),
         Some(end) => {
             let theirs =

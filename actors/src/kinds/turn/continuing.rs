@@ -1,4 +1,4 @@
-//! Turns that end with a question, and the turns that continue them. Pure.
+//! Turns that end with a question, and turns that continue them. Pure.
 
 use engine::Life;
 use kernel::ItemKey;
@@ -12,47 +12,48 @@ use wire::sse;
 use super::sent::Sent;
 use crate::text::json;
 
-/// A run that has executed steps of a turn.
+/// A run that executed steps of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct TurnLife {
     /// Its first step.
     step: u32,
     run: Uuid,
-    /// How many messages of the run before it has read too. A thread grows from run to run, and is stored once.
+    /// Number of leading messages that it shares with the previous run. A thread grows from run to run, and is stored
+    /// once.
     #[serde(default)]
     kept: usize,
-    /// The messages that it has read after those; `None` if nothing reads the thread.
+    /// Messages it read after those; `None` if nothing reads the thread.
     messages: Option<Vec<Value>>,
 }
 
-/// What a turn that ends with a question leaves to the turn that continues it.
+/// State that a turn which ends with a question leaves to the turn that continues it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {
-    /// What it has sent.
+    /// Its output list.
     pub(super) sent: Sent,
-    /// The runs that have executed its steps.
+    /// The runs that executed its steps.
     pub(super) lives: Vec<TurnLife>,
     /// The message that it answers.
     pub(super) message: Option<String>,
 }
 
-/// What a turn that continues another one knows of it.
+/// A continuing turn's knowledge of the previous turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Continued {
-    /// The runs that have executed the steps before.
+    /// The runs that executed the earlier steps.
     pub(super) lives: Vec<TurnLife>,
-    /// The first step that is its own.
+    /// The first step of the continuing run.
     pub(super) first_step: u32,
-    /// Whether the turn before waits for nothing any more, so that nothing is left to do.
+    /// Whether the previous turn no longer waits, so nothing is left to do.
     pub(super) is_over: bool,
-    /// Whether the questions are in the thread no more.
+    /// Whether the questions are gone from the thread.
     pub(super) is_gone: bool,
-    /// Items that have an answer by now and are stored as pending ones.
+    /// Items with an answer that are still stored as pending.
     pub(super) answered: Vec<(ItemKey, ThreadItem)>,
 }
 
 impl Continued {
-    /// The runs that have executed the steps, with the run that continues.
+    /// The runs that executed the steps, including the continuing one.
     pub(super) fn lives_of(&self, run: Uuid) -> Vec<Life> {
         let mut read = Vec::new();
         let before = self.lives.iter().map(|life| {
@@ -64,13 +65,13 @@ impl Continued {
     }
 }
 
-/// The runs that have executed the steps of a turn, for the run that continues it. `messages`: as this run has read the thread.
+/// The runs that executed a turn's steps, for the run that continues it. `messages`: the thread as this run read it.
 pub(super) fn lives(continued: Option<&Continued>, run: Uuid, messages: Option<Vec<Value>>) -> Vec<TurnLife> {
     let (mut lives, step) = match continued {
         Some(before) => (before.lives.clone(), before.first_step),
         None => (Vec::new(), 1),
     };
-    // Of runs that have begun no step of their own, none is asked for.
+    // Runs that started no step are not needed.
     lives.retain(|life| life.step < step);
     let before = last_read(&lives);
     let is_same = |(read, before): &(&Value, &Value)| read == before;
@@ -81,14 +82,14 @@ pub(super) fn lives(continued: Option<&Continued>, run: Uuid, messages: Option<V
 }
 
 impl TurnLife {
-    /// Makes the messages that the run before has read those that this run has read.
+    /// Updates the previous run's messages in `read` to this run's messages.
     fn reads(&self, read: &mut Vec<Value>) {
         read.truncate(self.kept);
         read.extend(self.messages.iter().flatten().cloned());
     }
 }
 
-/// The messages that the last run has read.
+/// The messages that the last run read.
 fn last_read(lives: &[TurnLife]) -> Vec<Value> {
     let mut read = Vec::new();
     lives.iter().for_each(|life| life.reads(&mut read));
@@ -102,14 +103,15 @@ impl Left {
     }
 }
 
-/// The run that continues a turn, `(run, stream)`, with the first events of its stream. `items`: those with answers.
+/// Creates the run that continues a turn, `(run, stream)`, with the first events for its stream. `items`: those with
+/// answers.
 pub(crate) fn continuation(
     (run, stream): (Uuid, Uuid),
     dialect: Option<Dialect>,
     items: &[&ThreadItem],
 ) -> Continuation {
     let options = ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } };
-    // The client knows the output of its own tool.
+    // The client knows its own tool's output.
     let answered = items.iter().filter(|item| matches!(item.body, ItemBody::StructuredInput { .. }));
     let answered = answered.map(|item| ChatEvent::ItemReplaced { item: (*item).clone() });
     let (mut frames, mut last_seq) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! The end of a turn: the last events and items. Pure but for ids and time.
+//! The end of a turn: the last events and items. Pure except for ids and time.
 
 use engine::{Completed, RunError};
 use serde_json::Value;
@@ -11,15 +11,15 @@ use crate::run::drive::{ended_with, succeeded};
 use crate::run::kind::Outcome;
 use crate::run::{End, whole};
 
-/// The hidden note for the model about a turn that the user stopped.
+/// The hidden note to the model about a turn that the user stopped.
 const STOPPED_NOTE: &str = "The user stopped the previous answer before it was complete.";
-/// The note for the model about a turn whose workflow failed.
+/// The hidden note to the model about a turn whose workflow failed.
 const FAILED_NOTE: &str = "The previous answer ended with an error before it was complete.";
 
-/// Writes the last events of a turn.
+/// Writes a turn's last events.
 pub(super) fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
     let end = match outcome {
-        // Its answer has been taken already, or comes too late.
+        // The answer was already taken, or came too late.
         Outcome::Stopped if events.is_over() => {
             events.notify_no_effect();
             succeeded(&Value::Null.into())
@@ -34,7 +34,7 @@ pub(super) fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
     end
 }
 
-/// A workflow that has written no text answers with its output.
+/// Completes the turn; a workflow without text answers with its output.
 fn complete(events: &mut ChatEvents, completed: &Completed) -> End {
     let output = &completed.output;
     events.settle();
@@ -51,10 +51,10 @@ fn complete(events: &mut ChatEvents, completed: &Completed) -> End {
     succeeded(completed)
 }
 
-/// The partial text is kept, with the reason why it is partial.
+/// Keeps the partial text, with the reason why it is partial.
 fn failed(events: &mut ChatEvents, error: &RunError) -> End {
     let event = match error.code {
-        // No internal detail reaches a client; the widget shows its own text.
+        // Clients receive no internal details; the widget shows a generic text.
         ErrorCode::Internal => ChatEvent::Error {
             code: StreamErrorCode::Stream,
             message: None,
@@ -70,7 +70,7 @@ fn failed(events: &mut ChatEvents, error: &RunError) -> End {
     ended_with(RunState::Failed, error)
 }
 
-/// The partial text is kept, and a hidden note tells the model that it is partial.
+/// Keeps the partial text, and tells the model in a hidden note that it is partial.
 fn stopped(events: &mut ChatEvents, reason: IncompleteReason, code: ErrorCode) -> End {
     events.remove_open_items();
     if !leave(events, reason, STOPPED_NOTE) {
@@ -83,7 +83,7 @@ fn stopped(events: &mut ChatEvents, reason: IncompleteReason, code: ErrorCode) -
     ended_with(RunState::Cancelled, &whole(code))
 }
 
-/// Ends the message with the text that readers have received; returns whether it has any.
+/// Ends the message with the text that readers received; returns whether it has any.
 fn leave(events: &mut ChatEvents, reason: IncompleteReason, note: &str) -> bool {
     events.keep_what_was_told();
     let has_words = events.has_words();

@@ -1,4 +1,4 @@
-//! What a chat turn tells its readers: the assistant's messages, items, progress, notices. Pure but for ids and time.
+//! A chat turn's events for its readers: assistant messages, items, progress, notices. Pure except for ids and time.
 
 mod changes;
 mod questions;
@@ -28,7 +28,7 @@ use crate::text::{json, timestamp};
 /// Bytes of text that are handed over without waiting for more.
 const COALESCE_BYTES: usize = 512;
 
-/// What a chat turn tells its readers.
+/// A chat turn's event writer.
 pub(crate) struct ChatEvents {
     thread: ThreadId,
     run: Uuid,
@@ -36,30 +36,30 @@ pub(crate) struct ChatEvents {
     question: Option<ItemKey>,
     /// Whether the turn fails if it shows nothing.
     needs_reply: bool,
-    /// The turn that it continues.
+    /// The turn that this one continues.
     continued: Option<Continued>,
     /// Whether a step has ended in this run.
     has_progressed: bool,
     /// Whether this run has added an item.
     has_added: bool,
-    /// As the turn has read the thread, if it may end with a question.
+    /// The thread as the turn read it, if it may end with a question.
     messages: Option<Vec<Value>>,
     dialect: Dialect,
     ids: Ids,
     clock: Arc<dyn Clock>,
-    /// Makes addresses of images, with where the client reaches the service.
+    /// Creates image URLs, with the base URL as seen by the client.
     links: Option<(ImageLinks, String)>,
-    /// What was sent, that of earlier lives too.
+    /// The output list, including output from earlier lives.
     sent: Sent,
-    /// The message that is being written.
+    /// The message being written.
     message: Option<Message>,
-    /// Whether readers know the message as a complete one: it is compared when it is complete again.
+    /// Whether readers already know the complete message; it is compared once complete again.
     again: bool,
-    /// Of complete messages with annotations: where these were added.
+    /// For complete messages with annotations: the positions where these were added.
     places: HashMap<ItemKey, Vec<usize>>,
-    /// A message that an earlier life had begun, until the run has got to it.
+    /// A message that an earlier life left unfinished, until the run reaches it.
     open: Option<Message>,
-    /// Not told yet; before what the message has to tell.
+    /// Pending events, which precede the message's pending events.
     events: Vec<ChatEvent>,
     rows: Rows,
 }
@@ -78,7 +78,7 @@ struct Rows {
 }
 
 impl ChatEvents {
-    /// `sent` and `open`: what an earlier life has sent, and the message that it was writing.
+    /// `sent` and `open`: output of an earlier life, and the message that it was writing.
     pub(super) fn new(
         (thread, run, question): (ThreadId, Uuid, Option<ItemKey>),
         dialect: Dialect,
@@ -111,43 +111,43 @@ impl ChatEvents {
         }
     }
 
-    /// The rows of items that an earlier life has created or changed. What other turns made of them readers are told.
+    /// Adds the rows of items that an earlier life created or changed. Reports other turns' changes to readers.
     pub(super) fn remember(&mut self, items: Vec<FoundItem>) {
         for change in self.sent.remember(items) {
             self.events.extend(events_of(change));
         }
     }
 
-    /// Images get addresses. `base`: where the client reaches the service, if that is not configured.
+    /// Enables image URLs. `base`: the base URL as seen by the client, if none is configured.
     #[must_use]
     pub(super) fn with_links(self, links: ImageLinks, base: Option<String>) -> Self {
         Self { links: Some((links, base.unwrap_or_default())), ..self }
     }
 
-    /// The turn may end without showing anything.
+    /// Sets whether the turn may end without visible output.
     #[must_use]
     pub(super) fn without_reply(self, may: bool) -> Self {
         Self { needs_reply: !may, ..self }
     }
 
-    /// Whether the turn fails if it shows nothing.
+    /// Whether the turn fails without visible output.
     pub(super) fn needs_reply(&self) -> bool {
         self.needs_reply
     }
 
-    /// Whether the turn has shown anything.
+    /// Whether the turn has produced visible output.
     pub(super) fn has_spoken(&self) -> bool {
         let text =
             |message: &Option<Message>| message.as_ref().is_some_and(|message| !message.text().is_empty());
         self.sent.is_visible() || text(&self.message)
     }
 
-    /// Whether the current message has words in it.
+    /// Whether the current message has visible text.
     pub(super) fn has_words(&self) -> bool {
         self.message.as_ref().is_some_and(|message| !message.text().trim().is_empty())
     }
 
-    /// A turn that did not succeed: what readers were told is kept.
+    /// Keeps the text that readers received in a turn that did not succeed.
     pub(super) fn keep_what_was_told(&mut self) {
         if std::mem::take(&mut self.again) {
             self.message = None;
@@ -160,12 +160,12 @@ impl ChatEvents {
         }
     }
 
-    /// Completes the current message; an empty one that readers know of is taken back.
+    /// Completes the current message; retracts an empty one that readers know.
     pub(super) fn complete(&mut self) {
         self.end_message(None);
     }
 
-    /// The run has succeeded: what it did not produce again is removed.
+    /// Ends a successful run: removes output that was not produced again.
     pub(super) fn settle(&mut self) {
         self.complete();
         self.drop_open();
@@ -186,7 +186,7 @@ impl ChatEvents {
         self.apply(changes);
     }
 
-    /// The run has ended: what it changed is not restored any more.
+    /// Ends the run: its changes can no longer be reverted.
     pub(super) fn end_changes(&mut self) {
         let (thread_id, run_id) = (self.thread, self.run);
         for Item { id, .. } in self.sent.changed_items() {
@@ -223,12 +223,12 @@ impl ChatEvents {
         self.sent.written(id, item);
     }
 
-    /// Whether the current message says what the last one of the list does.
+    /// Whether the current message equals the last one in the list.
     fn is_last_known_text(&self) -> bool {
         self.message.as_ref().is_some_and(|message| self.sent.is_last_message(message.text()))
     }
 
-    /// Takes the current message back, whatever it says.
+    /// Retracts the current message, whatever its text.
     pub(super) fn take_back(&mut self) {
         if let Some(message) = self.message.take()
             && !std::mem::take(&mut self.again)
@@ -237,21 +237,21 @@ impl ChatEvents {
         }
     }
 
-    /// Removes a message that readers know of.
+    /// Removes a message that readers know.
     fn remove(&mut self, message: &Message) {
         if message.is_begun() {
             self.events.push(ChatEvent::ItemRemoved { item_id: message.id().wire("msg") });
         }
     }
 
-    /// The run is past the place of a message that an earlier life had begun, without writing it.
+    /// Drops the unfinished message from an earlier life: the run has passed its position without writing it.
     fn drop_open(&mut self) {
         if let Some(open) = self.open.take() {
             self.remove(&open);
         }
     }
 
-    /// An event behind everything that was said.
+    /// Adds an event after all text so far.
     pub(super) fn event(&mut self, event: ChatEvent) {
         self.tell();
         self.events.push(event);
@@ -263,12 +263,12 @@ impl ChatEvents {
         }
     }
 
-    /// A text at once.
+    /// Writes a whole text at once.
     pub(super) fn whole_text(&mut self, text: &str) {
         self.text("output", text);
     }
 
-    /// An item for the model alone; no client sees it.
+    /// Adds an item for the model alone; clients never see it.
     pub(super) fn note(&mut self, content: &str) {
         let Some(id) = self.id() else { return };
         let body = ItemBody::SdkHiddenContext { content: content.to_owned() };
@@ -291,7 +291,7 @@ impl ChatEvents {
         self.rows.items.push(ItemRow { thread_id, id, content, answers, run_id, key });
     }
 
-    /// The message that the next piece of text belongs to.
+    /// Returns the message that the next piece of text belongs to.
     fn next_message(&mut self) -> Option<Message> {
         self.sent.align(false);
         if let Some((id, created_at)) = self.sent.expected_message() {
@@ -310,7 +310,7 @@ impl ChatEvents {
         Some(Message::new(self.id()?, self.thread, created_at, self.dialect))
     }
 
-    /// Tells readers of changes, with their rows.
+    /// Applies changes: events for readers, and rows.
     fn apply(&mut self, changes: Vec<Change>) {
         for change in changes {
             let (thread_id, run_id) = (self.thread, self.run);

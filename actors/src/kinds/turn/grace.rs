@@ -1,4 +1,4 @@
-//! How long a turn continues without readers.
+//! The grace period of a turn without readers.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::TurnOf;
 use crate::run::RunPorts;
 use crate::run::kind::Progress;
 
-/// Minimum grace of a turn that was recovered.
+/// Minimum grace after a recovery.
 const RECONNECT: Duration = Duration::from_secs(10);
-/// Interval of the polls for readers on other instances while there are none here.
+/// Interval of the polls for readers on other instances while this one has none.
 const PRESENCE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a turn continues without a reader, by the dialect of its stream; `None`: to its end.
+/// Grace period of a turn without a reader, by its stream's dialect; `None`: to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grace {
-    /// For the interface's dialect, whose clients stop a turn with a request.
+    /// For the interface dialect, whose clients stop a turn with a request.
     pub interface: Option<Duration>,
-    /// For ChatKit's dialect, whose clients stop a turn by closing the connection.
+    /// For the ChatKit dialect, whose clients stop a turn by closing the connection.
     pub chatkit: Option<Duration>,
 }
 
@@ -35,8 +35,8 @@ impl Grace {
 }
 
 /// Ends when the stream has had no reader on any instance for the whole grace. The countdown pauses while the database
-/// cannot say whether another instance has a reader. A turn that resumed from the queue continues without readers until it
-/// has had one.
+/// cannot tell whether another instance has a reader. A turn resumed from the queue continues without readers until the
+/// first one connects.
 pub(super) async fn abandoned(
     grace: Option<Duration>,
     run: &TurnOf,
@@ -44,7 +44,7 @@ pub(super) async fn abandoned(
     ports: &RunPorts,
 ) {
     let Some(grace) = grace else { return std::future::pending().await };
-    // A crash has disconnected its readers, who need a moment to reconnect.
+    // The crash disconnected its readers, which need time to reconnect.
     let is_new = matches!(run.progress, Progress::New { .. });
     let grace = if is_new { grace } else { grace.max(RECONNECT) };
     let (clock, stream) = (&*ports.clock, run.stream);
@@ -62,11 +62,11 @@ pub(super) async fn abandoned(
             if kernel::timeout(clock, pause, readers.wait_for(|readers| *readers > 0)).await.is_some() {
                 break;
             }
-            // Boxed: rarely used, and large compared with the rest of a turn.
+            // Boxed: rarely used, and large compared with the rest of the turn.
             match Box::pin(ports.store.is_read_elsewhere(stream, ports.writer)).await {
                 Ok(true) => {
                     left = grace;
-                    // With a grace of 0 the loop would have no pause.
+                    // With a grace of 0 the loop would not pause.
                     clock.sleep(PRESENCE_PAUSE.saturating_sub(grace)).await;
                     continue;
                 }
@@ -77,7 +77,7 @@ pub(super) async fn abandoned(
                     continue;
                 }
             }
-            // A reader may have come during the query.
+            // A reader may have connected during the query.
             if left.is_zero() && *readers.borrow() == 0 {
                 return;
             }
@@ -85,14 +85,14 @@ pub(super) async fn abandoned(
     }
 }
 
-/// Waits for the first reader, on whichever instance. Returns `false` if none can come any more.
+/// Waits for the first reader on any instance. Returns `false` if none can connect any more.
 async fn has_reader(readers: &mut watch::Receiver<usize>, stream: Uuid, ports: &RunPorts) -> bool {
     loop {
         let here = readers.wait_for(|readers| *readers > 0);
         if let Some(here) = kernel::timeout(&*ports.clock, PRESENCE_PAUSE, here).await {
             return here.is_ok();
         }
-        // A database that does not answer is asked again.
+        // If the database does not answer, the query is retried.
         if ports.others.load(Ordering::Relaxed)
             && Box::pin(ports.store.is_read_elsewhere(stream, ports.writer)).await.unwrap_or(false)
         {

@@ -11,20 +11,20 @@ use wire::chat::{ItemBody, ThreadItem, ToolCallStatus};
 
 use super::again::{created_at, is_users};
 
-/// Bytes of the output of a client tool that models read.
+/// Maximum bytes of client tool output that models read.
 const CALL_OUTPUT: usize = 64 << 10;
 
-/// The part of a thread that is a turn's own.
+/// The thread items that belong to the turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Own<'a> {
     /// The message that it answers.
     pub(super) message: Option<&'a str>,
-    /// What the turns that it continues have sent.
+    /// Output of the turns that it continues.
     pub(super) items: &'a [String],
 }
 
-/// Returns the items as messages, without those that are queued after this turn. What is its own is last. `resumed`:
-/// when the turn left the queue; messages before that were answered before it. `files`: the attachments of the thread.
+/// Converts items to messages, without those queued after this turn. The turn's own items come last. `resumed`: when
+/// the turn left the queue; earlier messages were answered before it. `files`: the thread's attachments.
 pub(super) fn messages(
     items: Vec<ThreadItem>,
     files: &[StoredAttachment],
@@ -60,7 +60,7 @@ pub(super) fn messages(
     .collect()
 }
 
-/// The call of a client tool and its output; nothing of other items, nor of a call without an output.
+/// A client tool call with its output; empty for other items, and for a call without output.
 fn call_messages(item: &ThreadItem) -> Vec<Value> {
     let ItemBody::ClientToolCall { status: ToolCallStatus::Completed, call_id, name, arguments, output } =
         &item.body
@@ -72,7 +72,7 @@ fn call_messages(item: &ThreadItem) -> Vec<Value> {
         Some(output) => output.to_string(),
         None => Value::Null.to_string(),
     };
-    // Endpoints refuse other characters in names of tools.
+    // Endpoints refuse other characters in tool names.
     let name = name.replace(|letter: char| !letter.is_ascii_alphanumeric() && !"_-".contains(letter), "_");
     let output = output.get(..output.floor_char_boundary(CALL_OUTPUT)).unwrap_or_default();
     vec![
@@ -82,7 +82,7 @@ fn call_messages(item: &ThreadItem) -> Vec<Value> {
     ]
 }
 
-/// The attachments of these items of a thread.
+/// The attachments of these thread items.
 pub(super) async fn files(
     store: &Store,
     thread: ThreadId,
@@ -96,7 +96,7 @@ pub(super) async fn files(
     }
 }
 
-/// The parts of a message that is more than its text: the text, if it has one, and its attachments.
+/// The parts of a message with attachments: the text, if any, and the attachments.
 fn parts(item: &ThreadItem, content: &str, files: &HashMap<String, &StoredAttachment>) -> Vec<Value> {
     let ItemBody::UserMessage { attachments, .. } = &item.body else { return Vec::new() };
     if attachments.is_empty() {
@@ -116,7 +116,7 @@ fn part(file: &StoredAttachment) -> Value {
            "size": file.size, "digest": file.digest.map(hex::encode)})
 }
 
-/// The thread as it was before a run without a message began.
+/// The thread as it was before a run without a message started.
 pub(crate) async fn before(store: &Store, thread: ThreadId, run: Uuid) -> Result<Vec<Value>, StoreError> {
     let items = store.thread_items(thread).await?;
     let files = files(store, thread, &items).await?;
@@ -130,7 +130,7 @@ pub(super) fn answers_to(items: &[StoredItem], message: Option<ItemKey>) -> Vec<
     items.iter().filter(answers).map(|stored| stored.item.id().to_owned()).collect()
 }
 
-/// The message of this turn, with the text that it quotes.
+/// The turn's message, including the text that it quotes.
 fn with_quoted_text(item: &ThreadItem) -> Option<(&'static str, String)> {
     let (role, mut content) = item.as_message()?;
     if let ItemBody::UserMessage { quoted_text: Some(quoted), .. } = &item.body
@@ -142,8 +142,8 @@ fn with_quoted_text(item: &ThreadItem) -> Option<(&'static str, String)> {
     Some((role, content))
 }
 
-/// Puts each item after the message that it answers: messages may arrive while an earlier one is being answered. An item whose
-/// message is unknown stays where it is.
+/// Moves each item after the message that it answers, because messages may arrive while an earlier one is being
+/// answered. An item whose message is unknown keeps its position.
 pub(super) fn paired(items: Vec<StoredItem>) -> Vec<ThreadItem> {
     let mut groups: Vec<Vec<ThreadItem>> = Vec::new();
     let mut group_of = HashMap::new();
@@ -183,7 +183,7 @@ mod tests {
         .unwrap()
     }
 
-    /// The numbers of items after pairing. Each item: its number, and the number of the message that it answers.
+    /// Returns the item numbers after pairing. Each item: its number, and the number of the message that it answers.
     fn paired_numbers(items: &[(u8, Option<u8>)]) -> Vec<u8> {
         let stored = items.iter().map(|(number, answers)| {
             let kind = if answers.is_none() { "user_message" } else { "assistant_message" };
@@ -203,7 +203,7 @@ mod tests {
         // Three queued messages. The second has no answer; the third has two items.
         let queued = [(1, None), (2, None), (3, None), (4, Some(1)), (5, Some(3)), (6, Some(3))];
         assert_eq!(paired_numbers(&queued), [1, 4, 2, 3, 5, 6]);
-        // A message that arrived between two items of an answer.
+        // A message that arrived between two items of one answer.
         let between = [(1, None), (2, Some(1)), (3, None), (4, Some(1)), (5, Some(3))];
         assert_eq!(paired_numbers(&between), [1, 2, 4, 3, 5]);
         // The first turn was parked twice, and the others were answered meanwhile.

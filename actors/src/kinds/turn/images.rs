@@ -1,14 +1,14 @@
-//! Images that a thread keeps, in the events of a turn: addresses expire, so states and stored items have none. Pure.
+//! Images stored in a thread, within turn events: URLs expire, so states and stored items have none. Pure.
 
 use kernel::AttachmentId;
 use wire::chat::{ChatEvent, GeneratedImage, ItemBody, ItemUpdate};
 
-/// The attachment of an image that the thread keeps.
+/// The attachment of an image stored in the thread.
 fn attachment(image: &GeneratedImage) -> Option<AttachmentId> {
     AttachmentId::parse(&image.id).ok()
 }
 
-/// The image of an item that the thread keeps.
+/// The attachment of an item's image, if the thread stores it.
 pub(super) fn attachment_of(body: &ItemBody) -> Option<AttachmentId> {
     match body {
         ItemBody::GeneratedImage { image: Some(image), .. } => attachment(image),
@@ -16,7 +16,7 @@ pub(super) fn attachment_of(body: &ItemBody) -> Option<AttachmentId> {
     }
 }
 
-/// Gives the image of an event its address, if the thread keeps it.
+/// Adds the URL to an event's image, if the thread stores it.
 pub(super) fn address(event: &mut ChatEvent, address: impl FnOnce(AttachmentId) -> String) {
     if let Some(image) = image(event)
         && let Some(id) = attachment(image)
@@ -25,7 +25,7 @@ pub(super) fn address(event: &mut ChatEvent, address: impl FnOnce(AttachmentId) 
     }
 }
 
-/// Takes the address out of a stored event.
+/// Removes the URL from a stored event.
 pub(super) fn without_address(mut event: ChatEvent) -> ChatEvent {
     address(&mut event, |_| String::new());
     event

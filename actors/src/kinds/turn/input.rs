@@ -1,4 +1,4 @@
-//! What a turn's run is given: the message, and the thread as a model reads it.
+//! The input for a turn's run: the message, and the thread as a model reads it.
 
 use engine::{RunInfo, RunInput};
 use kernel::{ItemKey, ThreadId};
@@ -11,16 +11,16 @@ use super::{TRIGGER, TurnOf, history};
 use crate::plans::LoadedVersion;
 use crate::run::RunPorts;
 
-/// What a turn takes out of its thread when it begins: what turns before it have said since it was asked for.
+/// Items that a retry cuts from its thread at the start: output of earlier turns since the retry was requested.
 pub(crate) struct Cut {
     pub(super) again: Again,
-    /// The last answer behind the message that is none to it.
+    /// The last answer after the message that belongs to an earlier turn.
     pub(super) kept: ItemKey,
-    /// What is out with it, of what clients are shown.
+    /// The removed items that clients can see.
     pub(super) items: Vec<String>,
 }
 
-/// What a turn executes with; `None` if its message is not in the thread any more, or the thread is deleted.
+/// The turn's input; `None` if its message is gone from the thread, or the thread is deleted.
 ///
 /// The thread is checked only here, when the turn starts: its start may have been accepted long ago.
 pub(super) async fn read(
@@ -30,7 +30,7 @@ pub(super) async fn read(
     user_item: Option<ItemKey>,
 ) -> Result<Option<(RunInput, Option<Cut>)>, StoreError> {
     let turn = &run.own;
-    // The turn of an action has no message that would be gone with the thread.
+    // An action's turn has no message that would be deleted with the thread.
     if user_item.is_none() && ports.store.thread(turn.thread).await?.is_none() {
         return Ok(None);
     }
@@ -41,7 +41,7 @@ pub(super) async fn read(
             Some(item) => vec![StoredItem { item: item.clone(), answers: None, run: None }],
             None => ports.store.thread_items(turn.thread).await?,
         };
-        // What an earlier life has added is not what the run began with.
+        // Items from an earlier life were not part of the run's initial input.
         items.retain(|stored| stored.run != Some(run.id));
         if let Some(again) = turn.again {
             let kept = answered_before(&ports.store, turn.thread, again.item, &items).await?;
@@ -55,7 +55,7 @@ pub(super) async fn read(
         if own.as_deref().is_some_and(|own| items.iter().all(|stored| stored.item.id() != own)) {
             return Ok(None);
         }
-        // An action has no message: it reads what was said before it.
+        // An action has no message: it reads everything before it.
         let own = own.or_else(|| user_item.is_none().then(|| ItemKey::at(turn.order).wire("msg")));
         let resumed = (turn.order != run.id).then(|| turn.resumed_at()).flatten();
         let files = history::files(&ports.store, turn.thread, &items).await?;
@@ -75,7 +75,7 @@ pub(super) async fn read(
     Ok(Some((run_input(ids, TRIGGER, version, run.inputs.clone(), messages), cut)))
 }
 
-/// The input of a run in a thread; `ids`: of the run, of its workflow and of its thread.
+/// The input for a run in a thread; `ids`: run, workflow and thread.
 pub(crate) fn run_input(
     ids: (Uuid, Uuid, ThreadId),
     trigger: &str,

@@ -1,4 +1,4 @@
-//! Chat turns as a kind of run.
+//! Chat turns as a run kind.
 
 use std::sync::Arc;
 
@@ -28,19 +28,19 @@ use crate::run::waiting::Waits;
 use crate::run::{End, RunPorts, RunWriter};
 use crate::text::{json, stored_json};
 
-/// Stored commits that one query reads when a turn is resumed.
+/// Maximum stored commits per query when a turn is resumed.
 const PAGE_ROWS: i64 = 1_000;
 
-/// What a turn changes when it starts to execute.
+/// Changes at the start of a turn's execution.
 pub(crate) struct Opening {
     cut: Option<Cut>,
-    /// Items that an earlier life has sent, as they are stored.
+    /// Stored items that an earlier life sent.
     items: Option<Vec<FoundItem>>,
     /// The thread as the turn reads it, if the turn may end with a question.
     messages: Option<Vec<Value>>,
 }
 
-/// When a turn continues that has ended with a question that is open no more, unless an answer has started its continuation.
+/// Delay before a turn continues whose question is closed, unless an answer has already started its continuation.
 const SOON: TimeDelta = TimeDelta::seconds(5);
 
 impl Kind for Turns {
@@ -93,7 +93,7 @@ impl Kind for Turns {
             None => Resumed::default(),
         };
         let resumed = fold(before, &stored, run.own.thread, run.own.dialect);
-        // A message that is answered again is not in the stream.
+        // A retried message is not in the stream.
         let user_item = run.own.again.map(|again| again.item).or(resumed.user_item);
         Ok((resumed.last_seq, Resumed { user_item, ..resumed }))
     }
@@ -161,7 +161,7 @@ impl Kind for Turns {
             }
             events.begin_continuation(messages);
         });
-        // A retry that is stopped before it has started takes nothing more out.
+        // A retry that is stopped before its start cuts nothing.
         if let Some(cut) = cut.filter(|_| !stopping) {
             take_out(run, writer, ports, cut);
         }
@@ -188,20 +188,20 @@ impl Kind for Turns {
     ) -> Parking {
         let store = &ports.store;
         if !asking.is_empty() {
-            // What was written before depends on it: the run cannot start again while that is being committed.
+            // The parking commit depends on earlier writes, so the run cannot start again before they are committed.
             let questions =
                 writer.ask("the questions of a turn", || store.unanswered_questions(run.id)).await;
-            // Those of attempts that were given up are asked no more; those that have expired by now are ended as items.
+            // Questions of abandoned attempts are closed; expired ones end as items.
             let (open, closed): (Vec<_>, Vec<_>) = questions
                 .into_iter()
                 .filter(|question| question.item.is_some())
                 .partition(|question| asking.iter().any(|step| is_of(question, step)));
-            // What it waits for has been answered or has expired by now: the run that continues will find out.
+            // All questions have been answered or have expired; the continuing run finds out.
             let soon = open.is_empty().then(|| ports.clock.now() + SOON);
             let due = due.into_iter().chain(soon).min();
             return Parking::End(writer.with(|events| events.end_with(open, closed, due)));
         }
-        // Only a text for readers.
+        // Only a text for readers, so errors are ignored.
         let text = waits_for(store.open_questions(run.id).await.unwrap_or_default(), due);
         writer.with(|events| {
             events.complete_open_items();
@@ -238,7 +238,7 @@ impl Kind for Turns {
     }
 }
 
-/// Tells readers the thread as it is by now: a node may have changed it, too.
+/// Sends readers the thread's current state, which a node may have changed as well.
 async fn tell_title(run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts) {
     let _alone = writer.thread_change().await;
     if let Ok(Some(thread)) = ports.store.thread(run.own.thread).await {
@@ -246,7 +246,7 @@ async fn tell_title(run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPor
     }
 }
 
-/// Takes out of the thread what earlier turns have said since the retry was requested, and tells readers.
+/// Cuts the output of earlier turns since the retry was requested, and notifies readers.
 fn take_out(run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts, cut: Cut) {
     match ports.ids.item() {
         Ok(now) => {
@@ -259,8 +259,8 @@ fn take_out(run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts, cut:
     }
 }
 
-/// What the turn before has left to the run that continues it. A run that is stopped before it has started leaves that to another
-/// one, if there is one.
+/// Takes over the previous turn's state. A run that is stopped before its start leaves that to another continuation, if
+/// there is one.
 async fn take_over(
     run: &TurnOf,
     turn: Uuid,
@@ -278,7 +278,7 @@ async fn take_over(
     let mut left: Left = serde_json::from_str(&taken.sent)
         .map_err(|error| StoreError::Corrupt(format!("what turn {} has sent: {error}", taken.run)))?;
     if run.first_start().is_none() {
-        // What other turns have made of its items meanwhile, readers know from these turns.
+        // Readers already know other turns' changes from those turns' streams.
         left.sent.remember(store.items_of_run(thread, taken.run, &left.sent.ids()).await?);
         store.set_turn_sent(taken.run, &json(&left)).await?;
     }
@@ -293,7 +293,7 @@ async fn take_over(
     Ok(Resumed { sent: left.sent, user_item, continued, ..Resumed::default() })
 }
 
-/// Items that are still pending though their questions have answers: an answer may come in the moment in which a turn ends.
+/// Items still pending although their questions have answers: an answer may arrive just as a turn ends.
 fn answered_items(taken: &ContinuedTurn, asked: Vec<ThreadItem>) -> Vec<(ItemKey, ThreadItem)> {
     let answered = |item: ThreadItem| {
         let key = ItemKey::parse(item.id()).ok()?;
@@ -311,7 +311,7 @@ fn is_of(question: &OpenQuestion, step: &AskingStep) -> bool {
         && u32::try_from(*attempt).is_ok_and(|attempt| attempt == step.attempt)
 }
 
-/// What a parked turn waits for, for its readers.
+/// Describes for readers why a turn is parked.
 fn waits_for(questions: Vec<OpenQuestion>, due_at: Option<DateTime<Utc>>) -> String {
     let asks = !questions.is_empty();
     let message = questions.into_iter().find_map(|question| question.message);

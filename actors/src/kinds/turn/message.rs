@@ -1,5 +1,5 @@
-//! The assistant's message while it is being written: what its text is, what readers were told of it, and which
-//! events close the gap. Pure.
+//! The assistant's message while it is being written: its text, the text that readers have, and the events that close
+//! the gap. Pure.
 
 use kernel::{ItemKey, ThreadId};
 use wire::Timestamp;
@@ -8,20 +8,20 @@ use wire::chat::{
     OutputText, PiecePart, Source, ThreadItem,
 };
 
-/// What readers were told of the text.
+/// The part of the text that readers have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Told {
-    /// The item is not begun.
+    /// The item has not been sent.
     Nothing,
     /// This many bytes of the text.
     Prefix(usize),
-    /// This, in an earlier life or by an attempt that is made again; the text has not caught up yet.
+    /// This text, from an earlier life or an attempt that is retried; the new text has not caught up yet.
     Earlier(String),
-    /// Something that the text has departed from, and the dialect cannot take it back before the end.
+    /// A text that differs from the new one, and that the dialect cannot retract before the end.
     Other,
 }
 
-/// A message that is being written.
+/// A message being written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
     id: ItemKey,
@@ -29,12 +29,12 @@ pub(super) struct Message {
     created_at: Timestamp,
     dialect: Dialect,
     text: String,
-    /// Unicode characters of the text.
+    /// Length of the text in Unicode characters.
     length: usize,
     told: Told,
-    /// Each with the bytes of text before it was added.
+    /// Annotations, each with the number of text bytes before it.
     annotations: Vec<(usize, Annotation)>,
-    /// Those that readers know. In the interface's dialect they are told of them with the complete message.
+    /// Annotations that readers have. In the interface dialect they arrive with the complete message.
     told_annotations: Vec<Annotation>,
 }
 
@@ -45,7 +45,7 @@ impl Message {
         Self { id, thread, created_at, dialect, text, length: 0, told, annotations, told_annotations }
     }
 
-    /// The message of an earlier life, of which readers know `told`.
+    /// A message from an earlier life, of which readers have `told`.
     pub(super) fn begun(
         id: ItemKey,
         thread: ThreadId,
@@ -57,7 +57,7 @@ impl Message {
         Self { told: Told::Earlier(told.text), told_annotations: told.annotations, ..new }
     }
 
-    /// A complete message that is open again, with where its annotations were added. Readers are told of it when it is complete.
+    /// Reopens a complete message, with the positions of its annotations. Readers receive it once it is complete again.
     pub(super) fn reopened(
         id: ItemKey,
         thread: ThreadId,
@@ -77,7 +77,7 @@ impl Message {
         message
     }
 
-    /// Bytes of text before each annotation was added.
+    /// Number of text bytes before each annotation.
     pub(super) fn places(&self) -> Vec<usize> {
         self.annotations.iter().map(|(place, _)| *place).collect()
     }
@@ -95,7 +95,7 @@ impl Message {
         self.length += piece.chars().count();
     }
 
-    /// Adds an annotation `from_end` characters before the end of the text; an equal one is there once.
+    /// Adds an annotation `from_end` characters before the end; equal ones are added once.
     pub(super) fn annotate(&mut self, source: Source, from_end: usize) {
         let index = self.length.saturating_sub(from_end);
         let annotation = Annotation { source, index: u64::try_from(index).ok() };
@@ -104,7 +104,7 @@ impl Message {
         }
     }
 
-    /// Takes the last `bytes` bytes back, with their annotations. Readers keep the annotations that they received until the text differs.
+    /// Removes the last `bytes` bytes with their annotations. Readers keep received annotations until the text differs.
     pub(super) fn rewind(&mut self, bytes: usize) {
         let left = self.text.floor_char_boundary(self.text.len().saturating_sub(bytes));
         if let Told::Prefix(told) = self.told
@@ -117,7 +117,7 @@ impl Message {
         self.annotations.retain(|(bytes, _)| *bytes <= left);
     }
 
-    /// Bytes that readers have not been told.
+    /// Number of bytes that readers do not have.
     pub(super) fn untold(&self) -> usize {
         match &self.told {
             Told::Nothing => self.text.len(),
@@ -127,12 +127,12 @@ impl Message {
         }
     }
 
-    /// Whether readers know of the message.
+    /// Whether readers know the message.
     pub(super) fn is_begun(&self) -> bool {
         self.told != Told::Nothing
     }
 
-    /// The events that tell readers what they do not know yet.
+    /// The events that bring readers up to date.
     pub(super) fn tell(&mut self) -> Vec<ChatEvent> {
         let mut events = Vec::new();
         if let Told::Earlier(told) = &self.told {
@@ -191,7 +191,7 @@ impl Message {
         self.annotations.iter().map(|(_, annotation)| annotation.clone()).collect()
     }
 
-    /// The whole message, in place of what readers know.
+    /// The whole message, replacing the readers' version.
     fn replaced(&mut self) -> ChatEvent {
         self.told = Told::Prefix(self.text.len());
         self.told_annotations = self.all_annotations();
@@ -211,7 +211,7 @@ impl Message {
         events
     }
 
-    /// The turn was stopped: what readers were told stays, though the text had not caught up with it.
+    /// Keeps the text that readers have when the turn was stopped before the new text caught up.
     pub(super) fn keep_what_was_told(&mut self) {
         if let Told::Earlier(told) = &self.told
             && told.len() > self.text.len()
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// What a client that follows the protocol would show.
+    /// The text that a protocol-conforming client shows.
     fn shown(events: &[ChatEvent], before: &str) -> String {
         let mut text = before.to_owned();
         for event in events {

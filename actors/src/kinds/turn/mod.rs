@@ -1,4 +1,4 @@
-//! Chat turns: each executes the frozen version of a workflow and streams what happens, stored before it is sent.
+//! Chat turns: each executes a frozen workflow version and streams its events, stored before they are sent.
 
 mod again;
 pub mod chat;
@@ -32,43 +32,43 @@ pub(crate) use input::run_input;
 
 use crate::run::kind::Run;
 
-/// The trigger of a turn's run.
+/// The trigger of turn runs.
 const TRIGGER: &str = "chat";
 
-/// The turns of chats.
+/// The chat turn kind.
 pub(crate) struct Turns {
-    /// How long a turn continues without a reader.
+    /// Grace period of a turn without a reader.
     pub(crate) grace: Grace,
 }
 
-/// A turn.
+/// A turn's run.
 pub(crate) type TurnOf = Run<Turns>;
 
-/// What a turn has beside what every run has.
+/// Turn-specific data of a run.
 pub(crate) struct Turn {
     thread: ThreadId,
-    /// Who its texts are written for.
+    /// Dialect for its texts.
     dialect: Dialect,
-    /// Its place among the turns of its thread: its run's id, or an id of the moment when it left the queue.
+    /// Its order among the thread's turns: its run's id, or an id created when it left the queue.
     order: Uuid,
-    /// The message that it answers again, if it answers no new one.
+    /// The message that it answers again, if this is a retry.
     again: Option<Again>,
     /// The session whose limits apply to its models.
     session: Option<String>,
-    /// Where clients reach the service, if it is not configured.
+    /// The public base URL as seen by the client, if none is configured.
     base: Option<String>,
     /// The run whose turn it continues with an answer.
     continues: Option<Uuid>,
-    /// The user's message of a new turn.
+    /// A new turn's user message.
     user_item: Option<ItemKey>,
-    /// The message of a turn whose start has created the thread, in this life: the thread has nothing else.
+    /// The message if the turn's start created the thread in this life: the thread has no other items.
     first: Option<ThreadItem>,
-    /// Whether a model has written the title of the thread, in this life.
+    /// Signals that a model has written the thread's title, in this life.
     retitled: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl Turn {
-    /// When it left the queue, to the millisecond: the first 48 bits of its place.
+    /// The time when it left the queue, in milliseconds: the first 48 bits of its order.
     fn resumed_at(&self) -> Option<DateTime<Utc>> {
         kernel::time_of(self.order)
     }

@@ -1,4 +1,4 @@
-//! The order of the turns of a thread among instances.
+//! Orders a thread's turns across instances.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use super::TurnOf;
 use crate::run::{RunPorts, SharedPorts};
 
-/// Interval of the polls whether a turn may start while other instances have turns of its thread.
+/// Interval of the polls whether a turn may start while other instances have turns in its thread.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Waits until no other instance executes a turn of the thread or has one before this one. Turns of a dead instance are taken
-/// over meanwhile and follow. Returns whether the turn is still this instance's.
+/// Waits until no other instance executes a turn in the thread or has one before this one. Turns on a dead instance are
+/// taken over meanwhile and follow. Returns whether this instance still owns the turn.
 pub(super) async fn in_order(
     run: &TurnOf,
     ports: &RunPorts,

@@ -1,4 +1,4 @@
-//! The thread as a model has read it in a turn of before, as far as the thread still tells.
+//! The thread as a model read it in a past turn, as far as it can be reconstructed.
 
 use kernel::{ItemKey, ThreadId};
 use serde_json::Value;
@@ -9,10 +9,10 @@ use super::continuing::Left;
 use super::history;
 use super::resume::{Resumed, fold};
 
-/// Rows of a stream that contain its first events.
+/// Stream rows that contain the first events.
 const FIRST: i64 = 4;
 
-/// Returns the messages that a turn was given; fewer if its stream is gone or its thread has changed since.
+/// Returns the messages in a turn's input; fewer if its stream is gone or its thread has changed since.
 pub(crate) async fn messages(
     store: &Store,
     run: &StoredRun,
@@ -41,7 +41,7 @@ pub(crate) async fn messages(
         let kept = answered_before(store, thread, again.item, &items).await?;
         items.retain(|stored| again.reads(&stored.item, kept));
     }
-    // What has been said since it began.
+    // Drops output created after the run started.
     items.retain(|stored| {
         let earlier = created_at(&stored.item).zip(run.started_at).is_none_or(|(at, began)| at < began);
         is_users(&stored.item) || earlier && (own.is_none() || before.is_some() || stored.answers != own)

@@ -1,4 +1,4 @@
-//! What an earlier life of a turn had told its readers. Pure.
+//! Rebuilds the reader state that an earlier life of a turn left. Pure.
 
 use kernel::{ItemKey, ThreadId};
 use store::StoredFrames;
@@ -10,24 +10,24 @@ use super::images::without_address;
 use super::message::Message;
 use super::sent::Sent;
 
-/// Where an earlier life had got to.
+/// The state that an earlier life left.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Resumed {
     /// Sequence number of the last event.
     pub(super) last_seq: u64,
-    /// What it had sent, but the message that it was writing.
+    /// The output list, except for the unfinished message.
     pub(super) sent: Sent,
-    /// The message that was begun and not completed.
+    /// The message that was started and not completed.
     pub(super) message: Option<Message>,
     /// The user's message of this turn.
     pub(super) user_item: Option<ItemKey>,
     /// The turn that it continues.
     pub(super) continued: Option<Continued>,
-    /// Whether an earlier life of this run has added an item.
+    /// Whether an earlier life of this run added an item.
     pub(super) has_added: bool,
 }
 
-/// Reads the stored events of a stream. `before`: what a turn that continues another one begins with.
+/// Reads a stream's stored events. `before`: the initial state of a turn that continues another one.
 pub(super) fn fold(before: Resumed, stored: &[StoredFrames], thread: ThreadId, dialect: Dialect) -> Resumed {
     let mut resumed = Resumed { last_seq: stored.last().map_or(0, |row| row.last_seq), ..before };
     let mut begun: Option<(ItemKey, ThreadItem)> = None;
@@ -52,7 +52,7 @@ pub(super) fn fold(before: Resumed, stored: &[StoredFrames], thread: ThreadId, d
                     _ => resumed.sent.received_update(id, &update),
                 }
             }
-            // A question is none of what nodes send.
+            // Questions are not node output.
             ChatEvent::ItemReplaced { item } | ChatEvent::ItemDone { item } if is_question(&item) => {}
             ChatEvent::ItemReplaced { item } => {
                 let Ok(id) = ItemKey::parse(&item.id) else { continue };
@@ -92,7 +92,7 @@ fn is_question(item: &ThreadItem) -> bool {
     matches!(item.body, ItemBody::StructuredInput { .. } | ItemBody::ClientToolCall { .. })
 }
 
-/// Of a message that is being written.
+/// The first part of an unfinished message.
 fn first_part(item: ThreadItem) -> OutputText {
     match item.body {
         ItemBody::AssistantMessage { content, .. } => {

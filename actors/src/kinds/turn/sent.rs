@@ -1,8 +1,8 @@
-//! The list of what a turn has sent: states of items, in order. Pure.
+//! A turn's output list: item states, in order. Pure.
 //!
-//! After a crash the list is folded from the stored events, and the resumed run produces it again: what is equal is not
-//! sent twice, what differs replaces its item, and what does not come again is removed. The output of a failed attempt
-//! is treated in the same way: the list goes back behind it, and the next attempt produces it again.
+//! After a crash the list is folded from the stored events, and the resumed run produces it again: equal output is not
+//! sent twice, different output replaces its item, and missing output is removed. A failed attempt's output is treated
+//! in the same way: the cursor moves back before it, and the next attempt produces it again.
 
 mod earlier;
 mod item;
@@ -19,12 +19,12 @@ use wire::chat::{ItemBody, ThreadItem};
 pub(super) use item::{Change, Item};
 use item::{Key, Origin, Other};
 
-/// One entry of the list. Each output has one, so that a failed attempt's can be counted.
+/// An entry in the list. Each output has one, so that a failed attempt's entries can be counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Entry {
-    /// The state of an item that was sent.
+    /// An item state that was sent.
     State(usize, ItemBody),
-    /// The same, sent before another turn changed the item.
+    /// A state that was sent before another turn changed the item.
     Old(usize, ItemBody),
     /// A state of an open item that was sent before a restart, rebuilt from its updates.
     Seen(usize, ItemBody),
@@ -32,7 +32,7 @@ enum Entry {
     Stale(usize),
     /// The removal of an item.
     Removed(usize),
-    /// The removal of an item that was not there.
+    /// The removal of a nonexistent item.
     Nothing,
 }
 
@@ -55,10 +55,10 @@ impl Entry {
         }
     }
 
-    /// Whether the state was sent, as far as it can be seen.
+    /// Whether the state was sent, as far as entries can tell.
     fn says(&self, state: &ItemBody) -> bool {
         match (self, state) {
-            // The progress of the first state is in no event.
+            // The first state's progress is in no event.
             (
                 Self::Seen(_, ItemBody::GeneratedImage { image: seen, progress: None }),
                 ItemBody::GeneratedImage { image, .. },
@@ -71,33 +71,33 @@ impl Entry {
     }
 }
 
-/// The list.
+/// The output list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Sent {
     items: Vec<Item>,
     entries: Vec<Entry>,
-    /// How many entries the run has produced.
+    /// Number of entries that the run has produced.
     #[serde(skip)]
     at: usize,
-    /// Bytes of the states of open items that an earlier life has sent.
+    /// Bytes of open-item states from an earlier life.
     #[serde(skip)]
     seen_bytes: usize,
 }
 
-// What the list holds.
+// Queries on the list.
 impl Sent {
     fn place(&self, id: ItemKey) -> Option<usize> {
         self.items.iter().position(|item| item.id == id)
     }
 
-    /// Whether an item that was found by its key can be changed: one of this turn is in the list already, and a removed one is found
-    /// until its commit.
+    /// Whether an item found by its key can be changed: an item of this turn is already in the list, and a removed one
+    /// is still found until its commit.
     pub(super) fn may_change(&self, id: ItemKey) -> bool {
         let known = self.items.iter().find(|item| item.id == id);
         known.is_none_or(|item| item.origin != Origin::ThisTurn && item.is_told)
     }
 
-    /// Whether the turn has sent anything for people that it has not taken back.
+    /// Whether the turn has sent visible output that it has not retracted.
     pub(super) fn is_visible(&self) -> bool {
         let shows = |item: &Item, state: &ItemBody| {
             let is_new = match &item.origin {
@@ -115,7 +115,7 @@ impl Sent {
         })
     }
 
-    /// The item of this key that the run has produced and not removed, the newest one.
+    /// The newest item with this key that the run has produced and not removed.
     pub(super) fn produced(&self, key: &str) -> Option<usize> {
         let is_named =
             |item: usize| self.items.get(item).is_some_and(|item| item.key() == Some(key) && !item.is_gone());
@@ -127,8 +127,8 @@ impl Sent {
         }
     }
 
-    /// The item that an output of this key and state creates, if that comes next in the list. `is_found`: the key is that of an item
-    /// of an earlier turn, so an open item, whose key is not known after a crash, has another.
+    /// The item that an output with this key and state creates, if it is next in the list. `is_found`: an earlier
+    /// turn's item has the key, so an open item, whose key is unknown after a crash, has another key.
     pub(super) fn expected(&mut self, key: Option<&str>, state: &ItemBody, is_found: bool) -> Option<usize> {
         let is_other = |item: &Item| is_found && item.is_open() && item.key == Key::Unknown;
         let is_next = self.seek(|sent, at, equal| {
@@ -138,8 +138,8 @@ impl Sent {
         self.entries.get(self.at).filter(|_| is_next)?.item()
     }
 
-    /// Whether the entry creates an item that an output of this key and state is. One that readers do not know must be equal: it
-    /// cannot become anything else, and another hidden one costs nothing.
+    /// Whether the entry creates the item for an output with this key and state. If readers do not know the item, the
+    /// state must be equal: the item cannot change into another one, and a second hidden item costs nothing.
     fn creates(&self, at: usize, key: Option<&str>, state: &ItemBody, equal: bool) -> bool {
         let Some(entry) = self.entries.get(at) else { return false };
         let (Some(place), Some(was)) = (entry.item(), entry.state()) else { return false };
@@ -148,19 +148,19 @@ impl Sent {
         let is_created = item.is_gone() || item.origin == Origin::ThisTurn && is_first();
         let same_key = item.key == Key::Unknown || item.key() == key;
         let same_kind = discriminant(was) == discriminant(state);
-        // The text of a message is known when it is complete.
+        // A message's text is known only when it is complete.
         let is_message = matches!(was, ItemBody::AssistantMessage { .. });
         let may_differ = !equal && !item.wire.is_hidden() && (item.is_told || item.is_gone() && is_message);
         is_created && same_key && same_kind && (entry.says(state) || may_differ)
     }
 
-    /// Id and time of the message that comes next in the list.
+    /// Id and time of the next message in the list.
     pub(super) fn expected_message(&mut self) -> Option<(ItemKey, Timestamp)> {
         let item = self.expected(None, &ItemBody::message(""), false)?;
         self.items.get(item).map(|item| (item.id, item.wire.created_at.clone()))
     }
 
-    /// Whether an output of this item comes next in the list.
+    /// Whether an output for this item is next in the list.
     pub(super) fn is_next(&mut self, item: usize, state: &ItemBody) -> bool {
         self.seek(|sent, at, equal| {
             let entry = sent.entries.get(at).filter(|entry| entry.item() == Some(item));
@@ -168,8 +168,8 @@ impl Sent {
         })
     }
 
-    /// Brings the next entry that is accepted to the front, preferably an equal one. Only entries that need not be produced again
-    /// are left out for it: those of an attempt that failed in an earlier life.
+    /// Moves the next accepted entry to the cursor, preferably an equal one. Skips only entries that need not be
+    /// produced again: those by an attempt that failed in an earlier life.
     fn seek(&mut self, accepts: impl Fn(&Self, usize, bool) -> bool) -> bool {
         for equal in [true, false] {
             for at in self.at..self.entries.len() {
@@ -185,14 +185,14 @@ impl Sent {
         false
     }
 
-    /// Whether a later entry says what became of the same item.
+    /// Whether a later entry supersedes this one for the same item.
     fn is_superseded(&self, at: usize) -> bool {
         let Some(entry) = self.entries.get(at) else { return false };
         let same = |later: &Entry| entry.item().is_some() && later.item() == entry.item();
         matches!(entry, Entry::Stale(_)) || self.entries.iter().skip(at + 1).any(same)
     }
 
-    /// Whether the next entry is the last one, of a message with this text.
+    /// Whether the next entry is the last one, and a message with this text.
     pub(super) fn is_last_message(&self, text: &str) -> bool {
         let rest = self.entries.get(self.at..).unwrap_or_default();
         matches!(rest, [entry] if entry.state().and_then(ItemBody::text).is_some_and(|known| known == text))
@@ -202,8 +202,8 @@ impl Sent {
         self.at >= self.entries.len()
     }
 
-    /// Brings the next entry that readers receive, or the next one that they do not receive, to the front: where hidden items stand
-    /// among the others is not known after a crash.
+    /// Moves the next visible or the next hidden entry to the cursor: the position of hidden items among the others is
+    /// unknown after a crash.
     pub(super) fn align(&mut self, hidden: bool) {
         let next = self.entries.iter().skip(self.at).position(|entry| self.is_hidden(entry) == hidden);
         if let Some(rest) = next.and_then(|next| self.entries.get_mut(self.at..=self.at + next)) {
@@ -215,15 +215,15 @@ impl Sent {
         entry.item().and_then(|item| self.items.get(item)).is_some_and(|item| item.wire.is_hidden())
     }
 
-    /// Items of earlier turns that the run has changed and not removed.
+    /// Items from earlier turns that the run has changed and not removed.
     pub(super) fn changed_items(&self) -> impl Iterator<Item = &Item> {
         self.items.iter().filter(|item| item.origin != Origin::ThisTurn && item.is_told)
     }
 }
 
-// What the run produces.
+// Changes by the run's output.
 impl Sent {
-    /// A message that this life has written.
+    /// Adds a message that this life has written.
     pub(super) fn written(&mut self, id: ItemKey, item: ThreadItem) {
         self.received(id, item);
         if let Some(item) = self.items.last_mut() {
@@ -232,7 +232,7 @@ impl Sent {
         self.at = self.entries.len();
     }
 
-    /// A new item; the one that is expected becomes it. `more`: it stays open.
+    /// Adds an item, or reuses the expected one. `more`: it stays open.
     pub(super) fn add(
         &mut self,
         id: ItemKey,
@@ -257,7 +257,7 @@ impl Sent {
         changes
     }
 
-    /// The index of an item of an earlier turn.
+    /// The index of an item from an earlier turn.
     pub(super) fn find(&mut self, found: FoundItem) -> usize {
         if let Some(known) = self.place(found.id) {
             return known;
@@ -269,7 +269,7 @@ impl Sent {
         self.items.len() - 1
     }
 
-    /// Another state of an item, or its removal. `more`: an open item stays open.
+    /// Sets an item's next state, or removes it. `more`: an open item stays open.
     pub(super) fn change(&mut self, item: usize, state: Option<ItemBody>, more: bool) -> Vec<Change> {
         match state {
             Some(state) if self.is_next(item, &state) => self.produce_next(item, state, more),
@@ -278,7 +278,7 @@ impl Sent {
                 changes.extend(self.produce(Entry::State(item, state.clone()), item, Some(state), more));
                 changes
             }
-            // What an earlier life has removed is not in the list.
+            // Items removed by an earlier life are not in the list.
             None => self.produce(Entry::Removed(item), item, None, false),
         }
     }
@@ -302,7 +302,7 @@ impl Sent {
         open.into_iter().rev().flat_map(|item| self.tell(item, None, false)).collect()
     }
 
-    /// The removal of an item that is not there.
+    /// Records the removal of a nonexistent item.
     pub(super) fn nothing(&mut self) {
         self.entries.insert(self.at, Entry::Nothing);
         self.at += 1;
@@ -335,7 +335,7 @@ impl Sent {
         self.tell(item, state, more)
     }
 
-    /// Readers are to know this state of an item. `more`: an open one stays open.
+    /// Returns the changes that give readers this state of an item. `more`: an open one stays open.
     fn tell(&mut self, item: usize, state: Option<ItemBody>, more: bool) -> Vec<Change> {
         let Some(item) = self.items.get_mut(item).filter(|item| !item.is_gone()) else { return Vec::new() };
         let was_told = std::mem::replace(&mut item.is_told, state.is_some());
@@ -364,8 +364,8 @@ impl Sent {
         change.into_iter().collect()
     }
 
-    /// Takes back the last output. Its entry stays in the list, for the attempt that follows; a removal stands. Returns the
-    /// item, if it is a message.
+    /// Undoes the last output. Its entry remains in the list for the next attempt; a removal is dropped. Returns the
+    /// item if it is a message.
     pub(super) fn undo(&mut self) -> Option<(ItemKey, ThreadItem)> {
         self.at = self.at.checked_sub(1)?;
         match self.entries.get(self.at)? {
@@ -382,7 +382,7 @@ impl Sent {
         }
     }
 
-    /// As [`Self::remove_rest`], of items that no reader receives.
+    /// Same as [`Self::remove_rest`], for hidden items.
     fn remove_hidden_rest(&mut self) -> Vec<Change> {
         let rest = self.entries.split_off(self.at);
         let (hidden, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|entry| self.is_hidden(entry));
@@ -392,8 +392,8 @@ impl Sent {
         changes
     }
 
-    /// Takes back what was sent and is not produced, the last first: new items are removed, and others go back to the state that was
-    /// produced, or to that of before the turn.
+    /// Retracts output that was not produced again, the last first: new items are removed, and others revert to the
+    /// state that was produced, or to the state before the turn.
     pub(super) fn remove_rest(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         for entry in self.entries.split_off(self.at).into_iter().rev() {
@@ -403,7 +403,7 @@ impl Sent {
             let state = match (produced, &known.other, &known.origin) {
                 (Some(Entry::State(_, state)), ..) => Some(state.clone()),
                 (Some(Entry::Removed(_)), ..) => None,
-                // What another turn made of it stays.
+                // Another turn's change stays.
                 (_, Some(Other::Content(content)), _) => Some(content.clone()),
                 (_, Some(Other::Gone), _) | (_, None, Origin::EarlierTurn(None)) => continue,
                 (_, None, Origin::EarlierTurn(Some(before))) => Some(before.clone()),

@@ -1,4 +1,4 @@
-//! Answers to what runs ask.
+//! Answers to a run's questions.
 
 use kernel::RandomError;
 use store::{Answered, Continuation, OpenQuestion, StoreError};
@@ -9,7 +9,7 @@ use super::Runs;
 use crate::kinds::turn::continuation;
 
 impl Runs {
-    /// What a run waits for from people, the oldest question first.
+    /// Returns a run's open questions to people, oldest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -17,7 +17,7 @@ impl Runs {
         self.ports.store.open_questions(run).await
     }
 
-    /// The run that continues the turn of this run now: itself, if no other does.
+    /// Returns the run that currently continues this run's turn, or the run itself.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -25,17 +25,17 @@ impl Runs {
         self.ports.store.latest_continuation(run).await
     }
 
-    /// The run that would continue a turn with an answer. `item`: that asks, with its answer.
+    /// Creates the run that would continue a turn with an answer. `item`: the asking item, with its answer.
     ///
     /// # Errors
-    /// [`RandomError`] if there are no random bytes.
+    /// [`RandomError`] if the system provides no random bytes.
     pub fn continuation(&self, item: Option<&ThreadItem>) -> Result<Continuation, RandomError> {
         let ids = (self.ports.ids.uuid()?, self.ports.ids.uuid()?);
         let items: Vec<&ThreadItem> = item.into_iter().collect();
         Ok(continuation(ids, None, &items))
     }
 
-    /// An answer is stored: its run resumes, on any instance. If no notification was possible, it resumes at the next poll.
+    /// Resumes the run of a stored answer, on any instance. If it cannot be notified, it resumes at the next poll.
     pub async fn answered(&self, run: Uuid, answered: Answered) {
         match answered {
             Answered::Queued | Answered::Continues => self.ports.wakeups.queue(),

@@ -1,4 +1,4 @@
-//! What a run tells its readers. Pure but for time.
+//! A workflow run's events for its readers. Pure except for time.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::text::{stored_json, timestamp};
 
 /// Bytes of text that are handed over without waiting for more.
 const COALESCE_BYTES: usize = 512;
-/// Bytes of the largest result that stands in an event.
+/// Maximum bytes of a result in an event.
 const LARGEST_RESULT: usize = 64 << 10;
 
-/// What a run tells its readers.
+/// A workflow run's event writer.
 pub(crate) struct RunEvents {
     run: String,
     clock: Arc<dyn Clock>,
-    /// Nodes that have begun in this life. What others say was told in an earlier one.
+    /// Nodes that have started in this life. Output by other nodes was sent in an earlier life.
     begun: HashSet<String>,
-    /// Not told yet.
+    /// Pending events.
     events: Vec<(RunEvent, String)>,
 }
 
@@ -33,7 +33,7 @@ impl RunEvents {
         Self { run: run.to_string(), clock, begun: HashSet::new(), events: Vec::new() }
     }
 
-    /// An event behind everything that was told.
+    /// Adds an event after all others.
     pub(super) fn event(&mut self, event: RunEvent) {
         self.events.push((event, timestamp(self.clock.now())));
     }
@@ -98,7 +98,7 @@ impl EventWriter for RunEvents {
         Urgency::Soon
     }
 
-    /// A run has no messages.
+    /// A workflow run has no messages.
     fn new_message(&mut self) -> Urgency {
         Urgency::Whenever
     }

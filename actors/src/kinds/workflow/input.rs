@@ -1,4 +1,4 @@
-//! What a workflow run executes with. Pure.
+//! The input for a workflow run. Pure.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::start::RunOptions;
 use crate::plans::LoadedVersion;
 use crate::run::{life, overlaid};
 
-/// What a run executes with. `ids`: of the run and of its workflow; `started_at`: when it first started.
+/// The input for a run. `ids`: run and workflow; `started_at`: its first start.
 pub(super) fn run_input(
     ids: (Uuid, Uuid),
     trigger: &str,
@@ -42,7 +42,7 @@ pub(super) fn run_input(
     }
 }
 
-/// The runs whose steps a run has, itself last.
+/// The runs that contributed steps to a run, itself last.
 fn lives(run: Uuid, options: &RunOptions) -> Vec<Life> {
     let Some(origin) = &options.origin else { return vec![life(1, run)] };
     let earlier = origin.lives().into_iter().map(|(step, run)| life(step, run));

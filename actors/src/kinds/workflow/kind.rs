@@ -1,4 +1,4 @@
-//! Workflow runs as a kind of run.
+//! Workflow runs as a run kind.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::run::drive::{ended_with, succeeded};
 use crate::run::kind::{Kind, KindRow, Outcome, Run};
 use crate::run::{End, RunApp, RunPorts, RunWriter, whole};
 
-/// Runs of a workflow outside a chat; those that pages of apps have started are supervised apart.
+/// The kind for workflow runs outside chats; runs started by app pages are supervised separately.
 pub(crate) struct WorkflowRuns<const OF_APPS: bool>;
 
 impl<const OF_APPS: bool> Kind for WorkflowRuns<OF_APPS> {
@@ -94,7 +94,7 @@ impl<const OF_APPS: bool> Kind for WorkflowRuns<OF_APPS> {
     }
 }
 
-/// The first event of a life.
+/// A life's first event.
 fn started_run<K: Kind>(run: &Run<K>, version: &LoadedVersion) -> RunEvent {
     RunEvent::RunStarted {
         workflow_id: run.workflow.to_string(),

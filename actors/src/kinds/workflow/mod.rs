@@ -1,4 +1,4 @@
-//! Runs of workflows outside a chat: started, read, waited for, stopped, repeated.
+//! Workflow runs outside chats: starts, reads, waits, stops and repeats.
 
 mod answering;
 mod events;
@@ -31,10 +31,10 @@ use crate::streams::{Reader, Readout};
 use std::sync::Arc;
 use store::WorkflowRef;
 
-/// Interval of the polls whether a run of another instance is parked.
+/// Interval of the polls whether another instance's run is parked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A run that was started, now or by an earlier request with the same key.
+/// A run that was started, by this request or an earlier one with the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartedRun {
     /// The run.
@@ -54,7 +54,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// A version of a workflow of this workspace by its number, or the live version.
+    /// Returns a workflow version in this workspace by number, or the live version.
     ///
     /// # Errors
     /// [`PlanError`] when it cannot be read or compiled.
@@ -67,7 +67,7 @@ impl Runs {
         self.ports.plans.find(workspace, &WorkflowRef::Id(workflow), number).await
     }
 
-    /// A version or a draft by its id.
+    /// Returns a version or a draft by id.
     ///
     /// # Errors
     /// [`PlanError`] when it cannot be read or compiled.
@@ -75,22 +75,22 @@ impl Runs {
         self.ports.plans.version(id).await
     }
 
-    /// The run that an earlier request with this key started, if its start is stored.
+    /// Returns the run that an earlier request with this key started, if its start is stored.
     ///
     /// # Errors
-    /// [`RunStartError::KeyReused`] when the key stands for another request.
+    /// [`RunStartError::KeyReused`] when the key belongs to another request.
     pub async fn started(&self, key: &IdempotencyKey) -> Result<Option<StartedRun>, RunStartError> {
         let known = self.starts.started::<RunIds>(key).await?;
         Ok(known.map(|ids| StartedRun { run: ids.run, replayed: true }))
     }
 
-    /// Which workspaces may keep more.
+    /// Storage limits of workspaces.
     #[must_use]
     pub fn quota(&self) -> &Quota {
         &self.ports.quota
     }
 
-    /// Stores a run's start. Once this returns, it runs whatever becomes of the caller.
+    /// Stores a run's start. After this returns, the run executes even if the caller disconnects.
     ///
     /// # Errors
     /// [`RunStartError`]; only [`RunStartError::Unacknowledged`] leaves open whether the run was stored.
@@ -109,7 +109,7 @@ impl Runs {
         Ok(StartedRun { run: ids.run, replayed: false })
     }
 
-    /// A run with the number of its version.
+    /// Returns a run with its version's number.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -117,7 +117,7 @@ impl Runs {
         self.ports.store.numbered_run(id).await
     }
 
-    /// A workflow's runs, newest first, at most `limit`.
+    /// Returns a workflow's runs, newest first, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -130,8 +130,8 @@ impl Runs {
         self.ports.store.runs_of_workflow(workflow, filter, limit).await
     }
 
-    /// Returns what visits of nodes were given, `(node, visit)`, without secrets. `None` if the run is too large for that, if
-    /// its version is gone, if too many others request it now, or if it takes too long, as while the vault does not answer.
+    /// Returns the inputs of visits, `(node, visit)`, without secrets. `None` if the run is too large, its version is
+    /// gone, too many other requests are active, or it takes too long, for example while the vault does not answer.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -143,7 +143,7 @@ impl Runs {
         refill::inputs(&self.ports, &self.kinds, stored, wanted).await
     }
 
-    /// What has become of what a run's steps have left to be sent.
+    /// Returns the deliveries that a run's steps have enqueued, with their status.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -151,19 +151,19 @@ impl Runs {
         self.ports.store.deliveries(run).await
     }
 
-    /// Reads a run's stream behind event `after`.
+    /// Reads a run's stream after event `after`.
     #[must_use]
     pub fn read(&self, stream: Uuid, after: u64) -> Reader {
         self.ports.read(stream, after, false)
     }
 
-    /// Waits until a run has ended or is parked, at most for `limit`.
+    /// Waits until a run has ended or is parked, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn wait(&self, run: Uuid, limit: Duration) -> Result<(), StoreError> {
         let mut parkings = self.ports.wakeups.parkings();
-        // Behind every event: all it ever reads is the end.
+        // Starts after every event, so it reads only the end.
         let mut reader = self.ports.read(run, u64::MAX - 1, false);
         let ended = async {
             while reader.next().await? != Readout::End {}
@@ -175,7 +175,7 @@ impl Runs {
                 if found.is_none_or(|run| run.status == RunState::Waiting) {
                     return Ok(());
                 }
-                // Another instance does not notify this one.
+                // Polled, because another instance does not notify this one.
                 let told = async { while parkings.recv().await.is_ok_and(|parked| parked != run) {} };
                 let _ = kernel::timeout(&*self.ports.clock, POLL_INTERVAL, told).await;
             }
@@ -189,7 +189,7 @@ impl Runs {
         Box::pin(kernel::timeout(&*self.ports.clock, limit, either)).await.unwrap_or(Ok(()))
     }
 
-    /// Stores that a run shall end, and waits for its end for a moment. A run that has ended stays as it is.
+    /// Stores a request to stop a run, and waits briefly for its end. Does not affect a run that has ended.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -197,7 +197,7 @@ impl Runs {
         self.cancel.cancel(run).await.map(drop)
     }
 
-    /// Stores that a run shall end; `None` if there is no such run.
+    /// Stores a request to stop a run; `None` if the run does not exist.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -205,7 +205,7 @@ impl Runs {
         self.cancel.request(run).await
     }
 
-    /// Waits a moment for the end of a run whose stop is requested.
+    /// Waits briefly for the end of a run whose stop was requested.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -213,13 +213,13 @@ impl Runs {
         self.cancel.await_end(requested).await.map(drop)
     }
 
-    /// How many runs have an actor here.
+    /// Number of run actors in this process.
     #[must_use]
     pub fn len(&self) -> usize {
         self.actors.len()
     }
 
-    /// Whether no run has an actor here.
+    /// Whether no run has an actor in this process.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! A run that repeats another.
+//! Runs that repeat another run.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::text::stored_json;
 /// A run was not repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum RepeatError {
-    /// It is a chat's turn, or cannot be read any more.
+    /// The run is a chat turn, or cannot be read any more.
     #[error("the run cannot be repeated")]
     Never,
-    /// What was asked for does not fit the run.
+    /// The request does not fit the run.
     #[error("what was asked for does not fit the run")]
     Invalid(Vec<FieldError>),
     /// The inputs do not fit the version.
     #[error("the inputs do not fit the version")]
     Inputs(Vec<FieldError>),
-    /// The new run was not begun.
+    /// The new run was not started.
     #[error(transparent)]
     Start(#[from] RunStartError),
     /// Its version cannot be read now.
@@ -33,19 +33,19 @@ pub enum RepeatError {
 /// A repetition of a run.
 #[derive(Default)]
 pub struct Repeat {
-    /// The super-step to start from; the failed one, or else the first one, unless given.
+    /// The super-step to start from; by default the failed one, or else the first one.
     pub from_step: Option<u32>,
-    /// Values of channels of `state` from that step on.
+    /// Values for `state` channels from that step on.
     pub patch: Map<String, Value>,
-    /// Inputs in place of those of the run.
+    /// Inputs that replace the run's inputs.
     pub inputs: Option<Value>,
-    /// The version in place of that of the run.
+    /// The version that replaces the run's version.
     pub version: Option<Arc<LoadedVersion>>,
 }
 
 impl Runs {
-    /// Starts a run that repeats another. The results of the steps before its first one are copied. With other inputs or
-    /// another version nothing is copied.
+    /// Starts a run that repeats another. Copies the results of the steps before its first one. With other inputs or
+    /// another version, copies nothing.
     ///
     /// # Errors
     /// [`RepeatError`].
@@ -87,7 +87,7 @@ impl Runs {
             workspace: run.workspace_id,
             version,
             inputs,
-            // A caller of the API repeats it, not a page: it does not act for the app or its member.
+            // An API caller repeats the run, not a page: it does not act for the app or its member.
             options: RunOptions { origin, app: None, ..options },
             trigger: "rerun",
             limited,
@@ -104,7 +104,7 @@ impl Runs {
         }
     }
 
-    /// The step of a run from which it is repeated.
+    /// The step from which a run is repeated.
     async fn copied_step(
         &self,
         run: &StoredRun,
@@ -119,7 +119,7 @@ impl Runs {
             return Ok(is_known.then_some(wanted).ok_or(FieldError::new("/from_step", "range", message)));
         }
         let failed = self.ports.store.first_failed_step(run.id).await.map_err(RunStartError::from)?;
-        // A run may fail without a failed attempt, as by its time limit.
+        // A run may fail without a failed attempt, for example by its time limit.
         let ended = if run.status == RunState::Failed { last } else { 1 };
         Ok(Ok(step(failed).unwrap_or(ended)))
     }

@@ -1,4 +1,4 @@
-//! The start of a workflow run: what the caller wants, and the rows that store it. Pure.
+//! The start of a workflow run: the request, and its rows. Pure.
 
 use std::sync::Arc;
 
@@ -16,51 +16,51 @@ use crate::run::kind::{Kind, Progress, Run};
 use crate::run::start::{IdempotencyKey, StartRows};
 use crate::text::json;
 
-/// What is asked for beside the inputs.
+/// Run options besides the inputs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
     /// Laid over the version's runnable config; prompts one by one.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub config: Map<String, Value>,
-    /// Seconds until the run fails, from its start.
+    /// Seconds from the run's start until it fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<f64>,
-    /// For the caller's own use.
+    /// Arbitrary data of the caller.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// What it repeats: the steps before are copied, not run.
+    /// The run to repeat: earlier steps are copied, not executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// The app whose page has started it.
+    /// The app whose page started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<RunApp>,
 }
 
 impl RunOptions {
-    /// As a run's row has them.
+    /// Parses the options in a run's row.
     pub(super) fn stored(run: &StoredRun) -> Self {
         let options = run.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
         options.unwrap_or_default()
     }
 }
 
-/// What a run repeats, from which step on, and with what changed.
+/// The run to repeat, the first step to execute, and the changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     /// The run.
     pub run: Uuid,
-    /// The super-step that is run first, from 1.
+    /// The super-step that is executed first, counted from 1.
     pub from_step: u32,
-    /// Channels of `state` and what they hold from that step on.
+    /// `state` channels and their values from that step on.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub patch: Map<String, Value>,
-    /// The runs that have executed the copied steps, each with its first one, in this order; empty in rows of older builds.
+    /// The runs that executed the copied steps, each with its first step, in order; empty in rows by older builds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copied: Vec<(u32, Uuid)>,
 }
 
 impl Origin {
-    /// A repetition of `run`, which was a repetition of `before` itself or of none.
+    /// A repetition of `run`. `before`: the origin of `run`, if that is a repetition too.
     pub(super) fn new(run: Uuid, before: Option<Self>, from_step: u32, patch: Map<String, Value>) -> Self {
         let mut copied = match before {
             Some(before) => before.lives().into_iter().chain([(before.from_step, run)]).collect(),
@@ -70,7 +70,7 @@ impl Origin {
         Self { run, from_step, patch, copied }
     }
 
-    /// The runs that have executed the copied steps, each with its first one.
+    /// The runs that executed the copied steps, each with its first step.
     pub(super) fn lives(&self) -> Vec<(u32, Uuid)> {
         match &self.copied[..] {
             [] if self.from_step > 1 => vec![(1, self.run)],
@@ -81,23 +81,23 @@ impl Origin {
 
 /// A run to start.
 pub struct NewRun {
-    /// Workspace of the workflow.
+    /// The workflow's workspace.
     pub workspace: Uuid,
     /// The version to run.
     pub version: Arc<LoadedVersion>,
-    /// What it is given; fits the version's `inputs` schema.
+    /// The inputs; they fit the version's `inputs` schema.
     pub inputs: Value,
-    /// What is asked for beside the inputs.
+    /// Run options besides the inputs.
     pub options: RunOptions,
-    /// What starts it.
+    /// The trigger.
     pub trigger: &'static str,
-    /// Whether its workflow limits how many runs are under way, so that it waits for its turn.
+    /// Whether its workflow limits concurrent runs, so that the run waits for its turn.
     pub limited: bool,
-    /// The request's key, if it has one.
+    /// The request's key, if any.
     pub idempotency: Option<IdempotencyKey>,
 }
 
-/// Everything that a run's start stores.
+/// All rows for a run's start.
 pub(in crate::kinds) fn start_rows<K: Kind<Own = RunOptions>>(
     new: NewRun,
     id: Uuid,

@@ -1,14 +1,14 @@
-//! The limits of a chat's models, and the accounts that they limit. Pure.
+//! Limits for a chat's models, and the accounts they apply to. Pure.
 
 use chrono::{DateTime, NaiveTime, Utc};
 use engine::ports::Spending;
 use uuid::Uuid;
 use wire::{ChatLimits, ErrorCode};
 
-/// The chat of a workflow, or one session of it.
+/// The account: a workflow's chat, or one of its sessions.
 pub(super) type Key = (Uuid, Option<String>);
 
-/// One limit.
+/// A limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Limit {
     of_session: bool,
@@ -37,7 +37,7 @@ impl Limit {
         all.into_iter().flatten().collect()
     }
 
-    /// The account that it limits, for a caller of this session.
+    /// The account that this limit applies to, for a caller in this session.
     pub(super) fn key(&self, workflow: Uuid, session: &str) -> Key {
         (workflow, self.of_session.then(|| session.to_owned()))
     }
@@ -53,7 +53,8 @@ impl Limit {
         }
     }
 
-    /// Whether a call exceeds the limit. `sum`: what was used and reserved, with the call. A call of a model without a price costs nothing.
+    /// Whether a call exceeds the limit. `sum`: used and reserved, including this call. Calls to a model without a
+    /// price cost nothing.
     pub(super) fn is_exceeded(&self, sum: &Spending, call: &Spending) -> bool {
         match self.most {
             Most::Tokens(most) => sum.tokens() > most,

@@ -1,4 +1,4 @@
-//! What the models of a chat use each UTC day, and its limits, shared by all instances.
+//! Daily model usage per chat (UTC days) and its limits, shared by all instances.
 
 mod limits;
 mod sums;
@@ -21,7 +21,7 @@ use self::sums::{Sums, minus};
 use super::journal::number;
 use crate::plans::Plans;
 
-/// The account that pays for the models of a run.
+/// The account that pays for a run's models.
 #[derive(Debug, Clone)]
 pub(crate) struct BudgetAccount {
     /// The workflow.
@@ -30,7 +30,7 @@ pub(crate) struct BudgetAccount {
     session: String,
     /// Whether the run counts as a turn.
     is_turn: bool,
-    /// What the run has used in steps that are not recorded yet.
+    /// Usage in steps that are not recorded yet.
     unrecorded: Arc<Mutex<Spending>>,
 }
 
@@ -47,7 +47,7 @@ impl BudgetAccount {
         (self.workflow, &self.session)
     }
 
-    /// What a step has used, `(run, step)`.
+    /// The usage row for `(run, step)`.
     fn usage_row(
         &self,
         (run_id, step): (Uuid, Option<(String, i32, i32)>),
@@ -70,7 +70,7 @@ impl BudgetAccount {
     }
 }
 
-/// As it is stored.
+/// Converts usage to its stored form.
 pub(crate) fn usage_sum(spent: &Spending) -> ChatUsageSum {
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     ChatUsageSum {
@@ -81,24 +81,24 @@ pub(crate) fn usage_sum(spent: &Spending) -> ChatUsageSum {
     }
 }
 
-/// A limit is reached.
+/// A limit has been reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a limit of the chat's models is reached")]
 pub struct BudgetSpent {
     /// `chat.budget.session` or `chat.budget.workflow`.
     pub code: ErrorCode,
-    /// Until when.
+    /// When the limit resets.
     pub until: DateTime<Utc>,
 }
 
-/// The budgets of this instance. Cheap to clone.
+/// Budgets on this instance. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Budgets {
     sums: Sums,
 }
 
 impl Budgets {
-    /// Whether the limits allow another turn of a session.
+    /// Checks whether the limits allow another turn in a session.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -118,7 +118,7 @@ impl Budgets {
         Ok(None)
     }
 
-    /// The row of a step, if it has used a model.
+    /// The usage row for a step, if it used a model.
     pub(super) fn of_step(
         &self,
         account: &BudgetAccount,
@@ -132,7 +132,7 @@ impl Budgets {
         Some(account.usage_row((run, Some(key)), used, now))
     }
 
-    /// The row of a run that `ends` or is put into the queue, with what no step has recorded: calls that were given up.
+    /// The usage row for a run that ends (`ends`) or enters the queue: abandoned calls, which no step has recorded.
     pub(super) fn of_rest(
         &self,
         account: &BudgetAccount,
@@ -147,7 +147,7 @@ impl Budgets {
         (turns > 0 || rest.calls > 0).then(row)
     }
 
-    /// What was used is in a row by now.
+    /// Moves usage from unrecorded to recorded: its row exists now.
     pub(crate) fn recorded(&self, account: &BudgetAccount, used: &Spending) {
         self.sums.recorded(account.key(), used);
         let mut unrecorded = account.unrecorded.lock();
@@ -155,7 +155,7 @@ impl Budgets {
     }
 }
 
-/// The budget of one run.
+/// The budget for one run.
 pub(crate) struct RunBudget<'a> {
     pub(crate) account: Option<BudgetAccount>,
     pub(crate) budgets: &'a Budgets,

@@ -1,5 +1,5 @@
-//! What accounts with a limit have used today: rows, which an instance reads at most once a second, and what its own calls have
-//! reserved or used since.
+//! Today's usage of accounts with a limit: rows, which an instance reads at most once a second, plus its own calls
+//! since: reserved or used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use wire::ErrorCode;
 
 use super::limits::{Key, Limit};
 
-/// How old a sum may be.
+/// Maximum age before a sum is read again.
 const MAX_AGE: Duration = Duration::from_secs(1);
-/// If there are more sums, those that are old and without a call in progress are dropped.
+/// Above this number, old sums without a call in progress are dropped.
 const MAX_SUMS: usize = 10_000;
 
-/// Sums of this instance. Cheap to clone.
+/// Sums on this instance. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Sums(Arc<DashMap<Key, Sum>>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
-    /// As the rows had it, and what this instance has recorded since.
+    /// Usage from the rows, plus usage that this instance has recorded since.
     spent: Spending,
     day: NaiveDate,
     /// When the rows were read, in monotonic time.
     read_at: Option<Duration>,
-    /// What calls in progress may use.
+    /// Maximum usage by calls in progress.
     reserved: Spending,
-    /// What calls have used whose steps are not recorded yet.
+    /// Usage by calls whose steps are not recorded yet.
     unrecorded: Spending,
 }
 
@@ -47,7 +47,7 @@ impl Sum {
 }
 
 impl Sums {
-    /// Reads a sum again if it is not fresh.
+    /// Reads a sum again if it is older than [`MAX_AGE`].
     pub(super) async fn refresh(
         &self,
         key: &Key,
@@ -58,7 +58,7 @@ impl Sums {
         if self.0.get(key).is_some_and(|sum| sum.is_fresh(day, now)) {
             return Ok(());
         }
-        // Others use the old sum meanwhile, if it is of this day.
+        // Concurrent callers use the old sum meanwhile, if it is from today.
         self.change(key, |sum| {
             if sum.day == day && sum.read_at.is_some() {
                 sum.read_at = Some(now);
@@ -72,19 +72,19 @@ impl Sums {
         }
         let mut sum = self.0.entry(key.clone()).or_default();
         if sum.day != day {
-            // A run whose end was not stored leaves some.
+            // A run whose end was never stored leaves unrecorded usage.
             sum.unrecorded = Spending::default();
         }
         (sum.spent, sum.day, sum.read_at) = (spending(read), day, Some(now));
         Ok(())
     }
 
-    /// Whether what was used reaches a limit. Calls in progress do not count: they may use less than they have reserved.
+    /// Whether usage has reached a limit. Calls in progress do not count: they may use less than they reserved.
     pub(super) fn is_reached(&self, limit: &Limit, key: &Key) -> bool {
         self.0.get(key).is_some_and(|sum| limit.is_reached(&sum.used()))
     }
 
-    /// Reserves for the session and for the workflow, as far as they have limits, or for none of them.
+    /// Reserves in the session's and the workflow's account, where limited; all or nothing.
     pub(super) fn reserve(
         &self,
         (workflow, session): (Uuid, &str),
@@ -111,7 +111,7 @@ impl Sums {
         Ok(())
     }
 
-    /// A call that has reserved has ended.
+    /// Ends the reservation when its call has ended.
     pub(super) fn release(&self, (workflow, session): (Uuid, &str), expected: &Spending, used: &Spending) {
         for key in both(workflow, session) {
             self.change(&key, |sum| {
@@ -121,7 +121,7 @@ impl Sums {
         }
     }
 
-    /// What was used is in a row by now.
+    /// Moves usage from unrecorded to recorded: its row exists now.
     pub(super) fn recorded(&self, (workflow, session): (Uuid, &str), used: &Spending) {
         for key in both(workflow, session) {
             self.change(&key, |sum| {
@@ -138,7 +138,7 @@ impl Sums {
     }
 }
 
-/// The accounts with a limit.
+/// Accounts with a limit.
 fn keys(workflow: Uuid, session: &str, limits: &[Limit]) -> Vec<Key> {
     let mut keys: Vec<Key> = limits.iter().map(|limit| limit.key(workflow, session)).collect();
     keys.dedup();
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(sums.reserve(ONE, &limits, &tokens(60)), Ok(()));
         assert_eq!(sums.reserve(ONE, &limits, &tokens(60)), Err(ErrorCode::ChatBudgetSession));
         assert_eq!(sums.reserve(TWO, &limits, &tokens(95)), Err(ErrorCode::ChatBudgetWorkflow));
-        // A refused reservation leaves nothing behind.
+        // A refused reservation leaves no trace.
         assert_eq!(sums.reserve(TWO, &limits, &tokens(90)), Ok(()));
         assert_eq!(sums.reserve(ONE, &limits, &tokens(1)), Err(ErrorCode::ChatBudgetWorkflow));
         sums.release(TWO, &tokens(90), &tokens(30));

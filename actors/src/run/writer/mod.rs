@@ -1,6 +1,6 @@
-//! Collects what a run writes and hands it to the lanes: at the end of the first poll, then as it coalesces.
+//! Collects a run's writes and hands them to the lanes: at the end of the first poll, then coalesced.
 //!
-//! A run that never waits is one commit: nothing is handed over before it gives way or ends. Its start may be part of it.
+//! A run that never waits is one commit: no handover happens before it yields or ends. Its start may be part of it.
 
 mod output;
 
@@ -26,7 +26,7 @@ use super::pace::Slice;
 use super::{EventWriter, Frames, RunPorts, Urgency};
 use crate::lanes::{EventFrames, Key, Then, WriteError};
 
-/// Longest time that a piece waits for more of them.
+/// Maximum time that a piece waits to be coalesced with further ones.
 const COALESCE: Duration = Duration::from_millis(40);
 /// Bytes of text after which a run waits for room, if the database does not keep up.
 const ROOM_INTERVAL: usize = 1 << 10;
@@ -34,7 +34,7 @@ const ROOM_INTERVAL: usize = 1 << 10;
 const LOOKUP_PAUSE: Duration = Duration::from_millis(100);
 const LOOKUP_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// What a run writes, on its way to the lanes.
+/// A run's writes on their way to the lanes.
 pub(crate) struct RunWriter<T> {
     inner: Arc<Inner<T>>,
 }
@@ -52,34 +52,34 @@ struct Inner<T> {
     ports: RunPorts,
     state: Mutex<State<T>>,
     changed: Notify,
-    /// Of a run whose start is stored with its first writes.
+    /// Set if the run's start is stored with its first writes.
     start: Option<StartOutcome>,
     thread_change: tokio::sync::Mutex<()>,
     /// Bytes of text since the run last waited for room.
     unchecked: AtomicUsize,
-    /// Pays for the run's models.
+    /// The account that pays for the run's models.
     account: Option<BudgetAccount>,
-    /// Whether events stay for as long as the run.
+    /// Whether events are retained as long as the run.
     keeps_events: bool,
 }
 
 struct State<T> {
-    /// The start of the run, until it is handed over with the first writes.
+    /// The run's start, until it is handed over with the first writes.
     early: Option<Box<EarlyStart>>,
     batch: Batch,
     frames: Frames,
     events: T,
     receipts: Vec<oneshot::Sender<Result<(), WriteError>>>,
-    /// When what waits is due, in monotonic time.
+    /// When pending writes are due, in monotonic time.
     due: Option<Duration>,
     lost: Option<WriteError>,
-    /// What items with these keys would replace, as it was looked up.
+    /// Existing items by key, as last read.
     found: HashMap<String, Option<FoundItem>>,
-    /// Whether items were taken out of the thread, and the commit of that is not known.
+    /// Whether items were cut from the thread without a confirmed commit.
     is_cut: bool,
 }
 
-/// How a run stands at its end.
+/// The status, output and error of a run.
 pub(crate) struct End {
     pub(crate) status: RunState,
     /// JSON.
@@ -89,8 +89,8 @@ pub(crate) struct End {
 }
 
 impl<T: EventWriter> RunWriter<T> {
-    /// `early`: the run's start, if that is not stored yet. `account`: pays for the run's models. `keeps_events`: whether events stay
-    /// for as long as the run.
+    /// `early`: the run's start, if not yet stored. `account`: pays for the run's models. `keeps_events`: whether
+    /// events are retained as long as the run.
     pub(crate) fn new(
         (key, account, keeps_events): (Key, Option<BudgetAccount>, bool),
         stream: Uuid,
@@ -132,7 +132,7 @@ impl<T: EventWriter> RunWriter<T> {
         self.inner.account.clone()
     }
 
-    /// Notes that the run has begun; goes out with whatever is handed over first.
+    /// Notes that the run has started; handed over with the next writes.
     pub(crate) fn started(&self) {
         let end = End { status: RunState::Running, output: None, error: None };
         let update = self.update(end);
@@ -141,7 +141,7 @@ impl<T: EventWriter> RunWriter<T> {
         self.inner.due(&mut state, Duration::ZERO);
     }
 
-    /// Takes items out of the thread; goes out with whatever is handed over first.
+    /// Cuts items from the thread; handed over with the next writes.
     pub(crate) fn cut(&self, row: CutRow) {
         let mut state = self.inner.state.lock();
         state.batch.cuts.push(row);
@@ -152,7 +152,7 @@ impl<T: EventWriter> RunWriter<T> {
         self.inner.key.id
     }
 
-    /// Whether the database has refused the run's start, so that the run does not exist. Waits until that is known.
+    /// Waits until the start is settled; returns whether the database refused it, in which case the run does not exist.
     pub(super) async fn start_was_refused(&self) -> bool {
         match self.inner.start.clone() {
             Some(start) => !start.settled().await,
@@ -160,17 +160,17 @@ impl<T: EventWriter> RunWriter<T> {
         }
     }
 
-    /// Looks at or changes what will be told.
+    /// Reads or changes the pending events.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.inner.state.lock().events)
     }
 
-    /// Held while the thread is changed, or read for an event.
+    /// Locked while the thread is changed, or read for an event.
     pub(crate) async fn thread_change(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.inner.thread_change.lock().await
     }
 
-    /// Changes the events and sends them now.
+    /// Changes the events and hands them over now.
     pub(crate) fn change_and_flush(&self, change: impl FnOnce(&mut T)) {
         self.note(|events| {
             change(events);
@@ -178,7 +178,7 @@ impl<T: EventWriter> RunWriter<T> {
         });
     }
 
-    /// Hands over what is due, whenever it is; never ends.
+    /// Hands over writes when they are due; never ends.
     pub(super) async fn keep_flushing(&self) {
         let Inner { ports, changed, .. } = &*self.inner;
         loop {
@@ -194,20 +194,20 @@ impl<T: EventWriter> RunWriter<T> {
             }
             tokio::select! {
                 () = ports.clock.sleep(wait) => self.flush(),
-                // It may be due sooner by now.
+                // The due time may be earlier now.
                 () = changed.notified() => {}
             }
         }
     }
 
-    /// Hands everything over.
+    /// Hands over everything.
     fn flush(&self) {
         let mut state = self.inner.state.lock();
         state.due = None;
         self.inner.hand_over(&mut state, false);
     }
 
-    /// Notes what happens, and sees to it that readers are told in time.
+    /// Notes an event and schedules its handover in time for readers.
     fn note(&self, happens: impl FnOnce(&mut T) -> Urgency) {
         self.note_with(|state| happens(&mut state.events));
     }
@@ -225,12 +225,12 @@ impl<T: EventWriter> RunWriter<T> {
         }
     }
 
-    /// Ends the run; waits for the commit. `placed`: it gives its place among those of its workflow back.
+    /// Ends the run and waits for the commit. `placed`: the run frees its slot in its workflow.
     pub(crate) async fn end(&self, end: End, placed: bool) -> Result<(), WriteError> {
         self.last(self.update(end), None, placed).await
     }
 
-    /// Gives the run to the queue for the `parking`th time, where it waits; waits for the commit.
+    /// Parks the run for the `parking`th time and waits for the commit.
     pub(crate) async fn park(&self, row: QueueRow, parking: i32, placed: bool) -> Result<(), WriteError> {
         let waiting = End { status: RunState::Waiting, output: None, error: None };
         self.last(RunUpdate { parking, ..self.update(waiting) }, Some(row), placed).await
@@ -251,7 +251,7 @@ impl<T: EventWriter> RunWriter<T> {
             state.receipts.push(done);
             self.inner.hand_over(&mut state, queued.is_none());
         }
-        // A receipt that was dropped was not taken, because of what became of earlier rows.
+        // A dropped receipt means that the write was not accepted, because an earlier write failed.
         committed.await.unwrap_or_else(|_| {
             let lost = self.inner.state.lock().lost.clone();
             Err(lost.unwrap_or(WriteError::Closed))
@@ -271,12 +271,12 @@ impl<T: EventWriter> RunWriter<T> {
         }
     }
 
-    /// When the run has to give way.
+    /// The slice that tells when the run must yield.
     pub(super) fn slice(&self) -> Slice {
         self.inner.slice.clone()
     }
 
-    /// Hands everything over, and waits for the commit. If it is lost, so is the row of the node.
+    /// Hands over everything and waits for the commit. If the commit is lost, so is the node's row.
     async fn commit(&self) {
         let (done, committed) = oneshot::channel();
         {
@@ -289,7 +289,7 @@ impl<T: EventWriter> RunWriter<T> {
         }
     }
 
-    /// Changes the events, hands everything over and waits for the commit.
+    /// Changes the events, hands over everything and waits for the commit.
     pub(crate) async fn commit_with(&self, change: impl FnOnce(&mut T)) -> Result<(), WriteError> {
         let (done, committed) = oneshot::channel();
         {
@@ -305,7 +305,7 @@ impl<T: EventWriter> RunWriter<T> {
         })
     }
 
-    /// Asks until the database answers.
+    /// Repeats a query until the database answers.
     pub(crate) async fn ask<R, F>(&self, what: &str, query: impl Fn() -> F) -> R
     where
         F: Future<Output = Result<R, StoreError>>,
@@ -324,14 +324,14 @@ impl<T: EventWriter> RunWriter<T> {
         }
     }
 
-    /// Gives way when the run has gone on for long, and waits until there is room for more.
+    /// Yields if the slice is used up, and waits for room.
     async fn room(&self) {
         self.give_way().await;
         self.inner.unchecked.store(0, Ordering::Relaxed);
         self.inner.ports.db.room(self.inner.key).await;
     }
 
-    /// The same behind a piece of text. All runs ask for room in one place, so small pieces ask together.
+    /// The same after a piece of text. All runs request room in one place, so small pieces share a request.
     async fn room_for_text(&self, bytes: usize) {
         let before = self.inner.unchecked.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) >= ROOM_INTERVAL {
@@ -349,7 +349,7 @@ impl<T: EventWriter> RunWriter<T> {
 }
 
 impl<T: EventWriter> Inner<T> {
-    /// What waits is due after `wait` at the latest.
+    /// Makes pending writes due after at most `wait`.
     fn due(&self, state: &mut State<T>, wait: Duration) {
         let at = self.ports.clock.monotonic() + wait;
         if state.due.is_none_or(|due| at < due) {
@@ -419,7 +419,7 @@ impl<T: EventWriter> Journal for RunWriter<T> {
             state.batch.chat_usage.extend(used);
             state.batch.steps.push(step_row(self.inner.key.id, row));
             state.receipts.push(done);
-            // Nothing may depend on it for long, and yet it need not be done twice.
+            // Delayed to coalesce writes, but not long: something may soon depend on the row.
             self.inner.due(&mut state, COALESCE);
             if let Some(lost) = &state.lost {
                 return future::ready(Err(JournalError(lost.to_string()))).boxed();
@@ -427,7 +427,7 @@ impl<T: EventWriter> Journal for RunWriter<T> {
         }
         let writer = self.clone();
         async move {
-            // Only now does something depend on the row.
+            // Something depends on the row from now on.
             writer.flush();
             let committed = committed.await.unwrap_or(Err(WriteError::Closed));
             committed.map_err(|error| JournalError(error.to_string()))

@@ -1,4 +1,4 @@
-//! What nodes show, on its way to readers.
+//! Node output on its way to readers.
 
 use async_trait::async_trait;
 use engine::ports::{ImmediateEvent, Journal, Output, SentAnnotation, SentItem, ThreadChange, Undone};
@@ -25,7 +25,7 @@ impl<T: EventWriter> Output for RunWriter<T> {
     async fn look_up(&self, key: &str) {
         let Some(thread) = self.with(|events| events.looks_up(key)) else { return };
         let Inner { key: run, ports, state, .. } = &*self.inner;
-        // What is about to be taken out of the thread is not found.
+        // A pending cut must be committed first, or the lookup finds items that are about to be removed.
         if state.lock().is_cut {
             self.commit().await;
         }
@@ -53,7 +53,7 @@ impl<T: EventWriter> Output for RunWriter<T> {
 
     async fn change_thread(&self, change: ThreadChange) {
         let Some(thread) = self.with(|events| events.thread()) else { return };
-        // The next change finds this one stored: events contain the whole thread.
+        // Serialized, so the next change finds this one stored: events contain the whole thread.
         let _alone = self.inner.thread_change.lock().await;
         if let Some(started) = Journal::started(self)
             && started.await.is_err()

@@ -1,5 +1,5 @@
-//! A database with a workflow, and instances of the service's actors on it, each on threads of its own so that it can
-//! be killed.
+//! A database with a workflow, and instances of the service's actors on it, each on separate threads so that it can be
+//! killed.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -21,13 +21,13 @@ use wire::sse;
 
 use super::{LONGEST, until};
 
-/// A clock that stands still: who lives by it is as slow as can be.
+/// A stopped clock, which makes an instance as slow as possible.
 pub(crate) fn standing() -> (ManualClock, Arc<dyn Clock>) {
     let clock = ManualClock::new(SystemClock::new().now());
     (clock.clone(), Arc::new(clock))
 }
 
-/// A database with a workflow that says back what it is told, word by word.
+/// A database with a workflow that repeats its message word by word.
 pub(crate) struct House {
     pub(crate) workflow: Uuid,
     pub(crate) workspace: Uuid,
@@ -40,12 +40,12 @@ impl House {
         Self::saying("{{ inputs.message }}", pause).await
     }
 
-    /// A workflow that says how many messages the thread has.
+    /// A workflow that answers with the number of messages in the thread.
     pub(crate) async fn counting() -> Self {
         Self::saying("{{ messages | length }}", 0).await
     }
 
-    /// A workflow that says this, word by word.
+    /// A workflow that answers with this text, word by word.
     pub(crate) async fn saying(text: &str, pause: u64) -> Self {
         Self::with(&json!({
             "format": "graph/1",
@@ -81,12 +81,12 @@ impl House {
         Self { workflow, workspace, database }
     }
 
-    /// An instance on the machine's clock.
+    /// Starts an instance on the system clock.
     pub(crate) async fn instance(&self, id: u128) -> Instance {
         self.instance_at(id, Arc::new(SystemClock::new())).await
     }
 
-    /// An instance that lives by this clock.
+    /// Starts an instance on this clock.
     pub(crate) async fn instance_at(&self, id: u128, clock: Arc<dyn Clock>) -> Instance {
         let store = self.database.store_with(Arc::clone(&clock)).await;
         let (started, system) = oneshot::channel();
@@ -146,12 +146,12 @@ impl House {
         }
     }
 
-    /// How many unfinished runs there are.
+    /// Number of unfinished runs.
     pub(crate) async fn unfinished(&self) -> String {
         self.database.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await
     }
 
-    /// What the assistant said in a thread, in order.
+    /// The assistant's messages in a thread, in order.
     pub(crate) async fn said(&self, store: &Store, thread: ThreadId) -> Vec<String> {
         let items = store.thread_items(thread).await.unwrap();
         items.iter().filter_map(|stored| stored.item.body.text()).collect()
@@ -193,17 +193,17 @@ impl Instance {
         }
     }
 
-    /// A message to a new thread.
+    /// Sends a message to a new thread.
     pub(crate) async fn begin(&self, text: &str) -> Reader {
         begun(self.chat.start(self.turn(new_thread(), text)).await)
     }
 
-    /// A message to a thread that exists.
+    /// Sends a message to an existing thread.
     pub(crate) async fn say(&self, thread: ThreadId, text: &str) -> Reader {
         begun(self.chat.start(self.turn(Target::Thread(thread), text)).await)
     }
 
-    /// Everything of a stream, from its first event to its end.
+    /// Reads a stream from its first event to its end.
     pub(crate) async fn read(&self, stream: Uuid) -> Told {
         Told::to_the_end(&mut self.chat.open(stream, 0)).await
     }
@@ -212,7 +212,7 @@ impl Instance {
         self.store.stream(stream).await.unwrap().unwrap().thread_id.unwrap()
     }
 
-    /// Ends its threads in the middle of what they do, as a kill would.
+    /// Ends its threads in the middle of their work, like a kill.
     pub(crate) fn kill(&mut self) {
         if let Some(kill) = self.kill.take() {
             let _ = kill.send(());
@@ -237,10 +237,10 @@ pub(crate) fn new_thread() -> Target {
     Target::NewThread(Owner { kind: store::OwnerKind::Anyone, id: None, has_cookie: false })
 }
 
-/// What a reader was told of a stream.
+/// The events that a reader received from a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    /// Numbers of the events.
+    /// The event numbers.
     pub(crate) numbers: Vec<u64>,
     pub(crate) events: Vec<ChatEvent>,
 }
@@ -251,7 +251,7 @@ impl Told {
         self.events.extend(sse::data(frames).map(|data| serde_json::from_str::<ChatEvent>(data).unwrap()));
     }
 
-    /// Reads until something of the answer has been told.
+    /// Reads until the first piece of the answer.
     pub(crate) async fn to_the_answer(reader: &mut Reader) -> Self {
         let mut told = Self::default();
         while !told.events.iter().any(|event| matches!(event, ChatEvent::ItemUpdated { .. })) {
@@ -260,7 +260,7 @@ impl Told {
         told
     }
 
-    /// Reads to the end of the stream, where something comes at least each [`LONGEST`].
+    /// Reads to the stream's end; something must arrive within each [`LONGEST`].
     pub(crate) async fn to_the_end(reader: &mut Reader) -> Self {
         let mut told = Self::default();
         while told.more(reader).await {}
@@ -278,12 +278,12 @@ impl Told {
         }
     }
 
-    /// Every number once, in order, from the first.
+    /// Whether each number occurs once, in order, from 1.
     pub(crate) fn is_whole(&self) -> bool {
         self.numbers.iter().copied().eq(1..=self.numbers.len() as u64)
     }
 
-    /// The pieces of the answer.
+    /// The pieces of the answer, joined.
     pub(crate) fn pieces(&self) -> String {
         let piece = |event: &ChatEvent| match event {
             ChatEvent::ItemUpdated { update, .. } => update.appended_text().map(str::to_owned),
@@ -301,7 +301,7 @@ impl Told {
         self.events.iter().filter_map(answer).collect()
     }
 
-    /// The codes of the error events.
+    /// The error events' codes.
     pub(crate) fn errors(&self) -> Vec<String> {
         let code = |event: &ChatEvent| match event {
             ChatEvent::Error { error_code, .. } => Some(error_code.clone().unwrap_or_default()),
@@ -310,7 +310,7 @@ impl Told {
         self.events.iter().filter_map(code).collect()
     }
 
-    /// That the stream is whole and tells exactly this answer, once.
+    /// Asserts that the stream is complete and contains exactly this answer, once.
     pub(crate) fn assert_answer(&self, text: &str) {
         assert!(self.is_whole(), "{:?}", self.numbers);
         assert_eq!((self.pieces().as_str(), self.errors()), (text, Vec::new()));
@@ -319,7 +319,7 @@ impl Told {
     }
 }
 
-/// So many words.
+/// This many words.
 pub(crate) fn words(count: usize) -> String {
     (1..=count).map(|n| format!("word{n}")).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Lanes on a database of their own, and what they write.
+//! Lanes on a separate database, and their writes.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use wire::chat::Dialect;
 
 use super::{LONGEST, session, until_sql};
 
-/// Lanes with everything they need.
+/// Lanes with all their dependencies.
 pub(crate) struct Lanes {
     pub(crate) db: Database,
     pub(crate) topics: Topics,
@@ -53,7 +53,7 @@ impl Lanes {
         self.db.submit(key(stream), Batch::default(), Some(events(stream, seqs)))
     }
 
-    /// Stores a stream with its run, which a reader asks whether more follows.
+    /// Stores a stream with its run, which readers query for the end.
     pub(crate) async fn make_stream(&self) -> Uuid {
         let (stream, run) = (self.id(), self.id());
         let (other, now) = (Uuid::nil(), self.clock.now());
@@ -87,7 +87,7 @@ impl Lanes {
         Reader::open(&self.topics, self.store.clone(), Arc::clone(&self.clock), stream, after, fresh)
     }
 
-    /// The stored rows of a stream, `first-last`, in order.
+    /// A stream's stored rows, `first-last`, in order.
     pub(crate) async fn rows(&self, stream: Uuid) -> String {
         let sql = format!(
             "SELECT coalesce(string_agg(first_seq || '-' || last_seq, ' ' ORDER BY first_seq), '')
@@ -96,14 +96,14 @@ impl Lanes {
         self.database.scalar(&sql).await
     }
 
-    /// Keeps every commit of events waiting until the guard is let go.
+    /// Blocks all event commits until the guard is released.
     pub(crate) async fn hold(&self) -> Hold {
         let client = session(self.database.dsn()).await;
         client.batch_execute("BEGIN; LOCK TABLE stream_events IN SHARE MODE").await.unwrap();
         Hold(client)
     }
 
-    /// Waits until this many lanes stand before the lock.
+    /// Waits until this many lanes are blocked by the lock.
     pub(crate) async fn waiting_lanes(&self, lanes: usize) {
         let sql = format!(
             "SELECT count(*) = {lanes} FROM pg_stat_activity WHERE {LANE} AND wait_event_type = 'Lock'"
@@ -111,7 +111,7 @@ impl Lanes {
         until_sql("lanes wait", &self.database, &sql).await;
     }
 
-    /// Counts the commits of events and traces which transaction wrote what. Each takes `slow` seconds longer.
+    /// Counts event commits, and traces which transaction wrote each row. Delays each commit by `slow` seconds.
     pub(crate) async fn trace(&self, slow: f64) {
         self.database
             .execute(&format!(
@@ -136,7 +136,7 @@ impl Lanes {
             .unwrap();
     }
 
-    /// Refuses frames that hold the word `poison`, after a while.
+    /// Refuses frames that contain the word `poison`, after a delay.
     pub(crate) async fn refuse_poison(&self) {
         refuse_poison(&self.database).await;
     }
@@ -159,10 +159,10 @@ pub(crate) async fn refuse_poison(database: &TestDatabase) {
         .unwrap();
 }
 
-/// The sessions of lanes: the statement that each last ran is a commit's.
+/// Selects the lanes' sessions: their last statement is a commit.
 pub(crate) const LANE: &str = "datname = current_database() AND query LIKE 'WITH fence%'";
 
-/// Lets the lanes go on when dropped or released.
+/// Unblocks the lanes when dropped or released.
 pub(crate) struct Hold(tokio_postgres::Client);
 
 impl Hold {
@@ -171,7 +171,7 @@ impl Hold {
     }
 }
 
-/// The key of a stream in the one workspace.
+/// A stream's key in the only workspace.
 pub(crate) fn key(id: Uuid) -> Key {
     Key { id, workspace: Uuid::nil() }
 }
@@ -184,13 +184,13 @@ pub(crate) fn events(stream: Uuid, seqs: RangeInclusive<u64>) -> EventFrames {
     EventFrames { stream, first_seq: *seqs.start(), last_seq: *seqs.end(), frames, end: false, kept: false }
 }
 
-/// The numbers of the events in a text.
+/// The event numbers in a text.
 pub(crate) fn numbers(frames: &str) -> Vec<u64> {
     let number = |line: &str| line.strip_prefix("id: ")?.rsplit_once('.')?.1.parse().ok();
     frames.lines().filter_map(number).collect()
 }
 
-/// Reads until event `last` has come, or nothing for [`LONGEST`].
+/// Reads until event `last` has arrived; fails after [`LONGEST`] without events.
 pub(crate) async fn read_to(reader: &mut Reader, last: u64) -> Vec<u64> {
     let mut seen = Vec::new();
     let clock = SystemClock::new();

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Shared test support.
 
 pub(crate) mod house;
 pub(crate) mod lanes;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use kernel::{Clock, SystemClock};
 use store::testing::TestDatabase;
 
-/// Longest time that anything may take: many times what it takes, since machines have neighbours.
+/// Maximum time for any step: many times the usual one, because machines are shared.
 pub(crate) const LONGEST: Duration = Duration::from_mins(1);
 
 /// Runs a test inside an actix system whose runtime has two threads.
@@ -28,7 +28,7 @@ pub(crate) async fn pause(duration: Duration) {
     SystemClock::new().sleep(duration).await;
 }
 
-/// Asks the database until it is so, for at most [`LONGEST`].
+/// Queries the database until the condition holds, at most [`LONGEST`].
 pub(crate) async fn until_sql(what: &str, database: &TestDatabase, sql: &str) {
     let clock = SystemClock::new();
     while clock.monotonic() < LONGEST {
@@ -40,14 +40,14 @@ pub(crate) async fn until_sql(what: &str, database: &TestDatabase, sql: &str) {
     panic!("waited in vain: {what}");
 }
 
-/// A session of somebody else.
+/// Opens a separate database session.
 pub(crate) async fn session(dsn: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(dsn, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
 
-/// Asks until it is so, for at most [`LONGEST`].
+/// Polls until the condition holds, at most [`LONGEST`].
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let clock = SystemClock::new();
     while clock.monotonic() < LONGEST {

@@ -1,4 +1,4 @@
-//! An actor that does what it is told and writes down what happened to it.
+//! An actor that follows instructions and records its life.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,59 +15,59 @@ use kernel::{Clock, SeededRandom, SystemClock};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// What a probe is told.
+/// The messages to a probe.
 pub(crate) enum Say {
-    /// Write this down.
+    /// Record this note.
     Note(usize),
     /// Panic in the handler.
     Panic,
     /// End this life with a failure.
     Fail,
-    /// Take no further message.
+    /// Handle no further message.
     Stall,
     /// Run this in a child task.
     Child(Option<Duration>, BoxFuture<'static, ()>),
 }
 
-/// How a life begins.
+/// The start of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Birth {
-    /// As it should.
+    /// Normal.
     Sound,
-    /// Its making fails.
+    /// The build fails.
     Err,
-    /// Its making panics.
+    /// The build panics.
     Panic,
     /// It ends in `started`.
     DiesAtOnce,
-    /// It waits for ever in `started`.
+    /// It waits forever in `started`.
     Deaf,
     /// It does not end when the service drains.
     Stubborn,
 }
 
-/// What became of a probe.
+/// The record of a probe's lives.
 #[derive(Default)]
 pub(crate) struct Record {
-    /// Lives that were begun.
+    /// Number of lives started.
     pub(crate) lives: AtomicUsize,
-    /// Lives that have ended.
+    /// Number of lives ended.
     pub(crate) deaths: AtomicUsize,
-    /// In which life which note was heard.
+    /// Lives and the notes that they handled.
     pub(crate) heard: Mutex<Vec<(usize, usize)>>,
-    /// How child tasks ended.
+    /// Results of child tasks.
     pub(crate) children: Mutex<Vec<ChildExit<()>>>,
-    /// Why it was given up.
+    /// Reasons why it was given up.
     pub(crate) given_up: Mutex<Vec<ExitReason>>,
-    /// Why it ended for good.
+    /// Reasons why it ended for good.
     pub(crate) ended: Mutex<Vec<ExitReason>>,
     /// Whether `stopped` panics.
     pub(crate) panics_when_stopped: AtomicBool,
-    /// Whether it passivates behind every message.
+    /// Whether it passivates after every message.
     pub(crate) passivates: AtomicBool,
-    /// Set by whatever a test wants to have happened before a life is made.
+    /// Set by an event that a test expects before a life is built.
     pub(crate) flag: Arc<AtomicBool>,
-    /// What the flag was when each life was made.
+    /// The flag's value at each build.
     pub(crate) flags: Mutex<Vec<bool>>,
 }
 
@@ -80,7 +80,7 @@ impl Record {
         self.lives.load(Ordering::SeqCst)
     }
 
-    /// The notes, whichever life heard them.
+    /// The notes, in whichever life they were handled.
     pub(crate) fn notes(&self) -> Vec<usize> {
         self.heard.lock().iter().map(|(_, note)| *note).collect()
     }
@@ -90,11 +90,11 @@ type Births = Box<dyn Fn(usize) -> Birth + Send>;
 
 pub(crate) struct Probe {
     pub(crate) record: Arc<Record>,
-    /// How life `n` begins, counted from 1.
+    /// The start of life `n`, counted from 1.
     pub(crate) births: Births,
-    /// The first life is made when this is notified.
+    /// The first life is built after this is notified.
     pub(crate) gate: Option<Arc<Notify>>,
-    /// Lives of this one actor.
+    /// Number of lives of this actor.
     lives: AtomicUsize,
 }
 
@@ -107,7 +107,7 @@ impl Probe {
         Self { record: Arc::clone(record), births: Box::new(births), gate: None, lives: AtomicUsize::new(0) }
     }
 
-    /// Sound, but made only when `gate` is notified.
+    /// A normal probe that is built only after `gate` is notified.
     pub(crate) fn gated(record: &Arc<Record>, gate: &Arc<Notify>) -> Self {
         Self { gate: Some(Arc::clone(gate)), ..Self::sound(record) }
     }
@@ -201,20 +201,20 @@ impl Handler<Envelope<Say>> for ProbeActor {
     }
 }
 
-/// A guardian with two threads.
+/// A guardian over two threads.
 pub(crate) fn guardian(clock: &Arc<dyn Clock>, health: &Health) -> Guardian {
     let children = tokio::runtime::Handle::current();
     let random = Arc::new(SeededRandom::new(1));
     Guardian::new(ArbiterPool::start(2), children, Arc::clone(clock), random, health.clone())
 }
 
-/// A guardian on the machine's clock.
+/// A guardian on the system clock.
 pub(crate) fn plain_guardian() -> Guardian {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     guardian(&clock, &Health::default())
 }
 
-/// The policy of threads with pauses of a millisecond.
+/// The thread policy with pauses of one millisecond.
 pub(crate) fn quick() -> RestartPolicy {
     let pause = Duration::from_millis(1);
     RestartPolicy { backoff: pause, backoff_max: pause, ..ActorKind::Thread.policy() }

@@ -1,4 +1,4 @@
-//! Any bytes: a check returns, twice with the same result, and an accepted bundle can be read.
+//! Arbitrary bytes: a check returns the same result twice, and an accepted bundle can be read.
 #![no_main]
 
 use std::io::Cursor;

@@ -1,4 +1,4 @@
-//! The content of an entry, piece by piece.
+//! An entry's content, in pieces.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -10,23 +10,23 @@ use crate::error::CheckError;
 
 const INPUT_BYTES: usize = 32 * 1024;
 
-/// A step of reading.
+/// The result of a read.
 pub(crate) enum Piece {
-    /// This many bytes of the buffer.
+    /// Bytes written to the buffer.
     Bytes(usize),
-    /// The content is complete, and as the archive says.
+    /// The content is complete and matches the archive's fields.
     End,
-    /// The content is not as the archive says.
+    /// The content does not match the archive's fields.
     Fault(Fault),
 }
 
-/// How a content differs from what the archive says.
+/// A mismatch between a content and the archive's fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The compressed data cannot be inflated.
     Damaged,
     Checksum,
-    /// The content has the mark of a header, at which a reader of a stream ends it.
+    /// The content contains a header mark, at which a streaming reader would end it.
     Header,
     Size,
     /// The compressed data ends before the content does.
@@ -35,17 +35,17 @@ pub(crate) enum Fault {
     Unread,
 }
 
-/// Reads an entry. Holds two buffers and the window of deflate, whatever the size of the entry.
+/// Reads an entry. Uses two buffers and the deflate window, whatever the entry's size.
 pub(crate) struct Content<'r, R> {
     reader: &'r mut R,
-    /// Bytes of the entry that were not read from the archive.
+    /// Entry bytes not yet read from the archive.
     unread: u64,
     input: Vec<u8>,
-    /// Bytes of `input` that were inflated.
+    /// Inflated bytes of `input`.
     consumed: usize,
     inflate: Option<Decompress>,
     marks: Option<Marks>,
-    /// The end of the compressed data was reached.
+    /// Whether the end of the compressed data was reached.
     ended: bool,
     crc: crc32fast::Hasher,
     count: u64,
@@ -73,7 +73,7 @@ impl<'r, R: Read + Seek> Content<'r, R> {
         })
     }
 
-    /// Reads the next bytes into `buffer`, which is not empty.
+    /// Reads the next bytes into `buffer`, which must not be empty.
     pub(crate) fn next(&mut self, buffer: &mut [u8]) -> Result<Piece, CheckError> {
         loop {
             if self.ended {

@@ -1,4 +1,4 @@
-//! The end record of an archive: the last 22 bytes, and nothing else.
+//! The archive's end record: exactly the last 22 bytes.
 
 use super::fields::Fields;
 use crate::code::Code;
@@ -6,18 +6,18 @@ use crate::limits::DIRECTORY_BYTES;
 
 /// Bytes of an end record without a comment.
 pub(crate) const END_BYTES: usize = 22;
-/// Where an end record with the longest comment can begin, counted from the end.
+/// The earliest position of an end record with the longest comment, counted from the end.
 pub(super) const SEARCHED_BYTES: usize = END_BYTES + 65_535;
 pub(crate) const END: [u8; 4] = *b"PK\x05\x06";
-/// What readers of ZIP64 look for directly before the end record.
+/// The mark that ZIP64 readers expect directly before the end record.
 pub(crate) const ZIP64_LOCATOR: [u8; 4] = *b"PK\x06\x07";
 pub(crate) const ZIP64_LOCATOR_BYTES: usize = 20;
-/// Marks that only an end has.
+/// Marks that occur only at an archive's end.
 pub(super) const MARKS: [[u8; 4]; 3] = [END, *b"PK\x06\x06", ZIP64_LOCATOR];
-/// Bytes before the end record in which readers look for marks, whatever is written there.
+/// Bytes before the end record that readers scan for marks, whatever their meaning.
 const MARKED_BYTES: usize = 80;
 
-/// Where the directory is.
+/// The directory's position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Directory {
     pub(super) entries: u16,
@@ -72,9 +72,9 @@ pub(super) fn read(tail: &[u8], length: u64) -> Result<Directory, (Code, &'stati
     Ok(Directory { entries, offset, bytes })
 }
 
-/// What is wrong with an archive whose end record is not its last 22 bytes.
+/// Explains an archive whose end record is not its last 22 bytes.
 fn after(record: &[u8], rest: &[u8]) -> &'static str {
-    /// Hexadecimal digits of a commit.
+    /// Hexadecimal digits in a commit id.
     const COMMIT_CHARS: usize = 40;
     if comment_bytes(record) == Some(rest.len()) {
         return if rest.len() == COMMIT_CHARS && rest.iter().all(u8::is_ascii_hexdigit) {
@@ -89,13 +89,13 @@ fn after(record: &[u8], rest: &[u8]) -> &'static str {
     "There is data after the archive, or the archive has a comment."
 }
 
-/// Bytes of the comment that an end record announces.
+/// The comment length that an end record declares.
 fn comment_bytes(record: &[u8]) -> Option<usize> {
     let bytes = record.get(END_BYTES - 2..END_BYTES)?;
     Some(usize::from(Fields(bytes).u16()?))
 }
 
-/// Whether the last bytes of the archive have another mark for which readers look there, in whatever field.
+/// Whether the last bytes of the archive contain another mark that readers scan for, in any field.
 fn has_other_marks(before: &[u8], record: &[u8]) -> bool {
     let start = before.len().saturating_sub(MARKED_BYTES);
     let near = before.get(start..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! An entry of the archive's directory.
+//! A directory entry.
 
 use super::end::MARKS;
 use super::extra::Extras;
@@ -7,49 +7,49 @@ use crate::code::Code;
 
 pub(super) const LOCAL: [u8; 4] = *b"PK\x03\x04";
 pub(crate) const CENTRAL: [u8; 4] = *b"PK\x01\x02";
-/// The highest version of the format that a reader needs for stored and deflated entries.
+/// The highest format version that stored and deflated entries require.
 const NEWEST: u16 = 46;
 
-/// The entry's sizes and checksum follow its data.
+/// Flag: sizes and checksum follow the data.
 pub(super) const DESCRIPTOR: u16 = 1 << 3;
 const UTF8: u16 = 1 << 11;
-/// Two bits for the level of deflate, and the two above.
+/// Two bits for the deflate level, and the two flags above.
 const ALLOWED: u16 = 1 << 1 | 1 << 2 | DESCRIPTOR | UTF8;
 const ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
 const PATCH: u16 = 1 << 5;
 
-/// How the content is stored.
+/// The storage method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     Stored,
     Deflated,
 }
 
-/// An entry as the directory describes it.
+/// An entry as described by the directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) name: Box<[u8]>,
     pub(super) version: u16,
     pub(super) flags: u16,
     pub(crate) method: Method,
-    /// Time and date.
+    /// Modification time and date.
     pub(super) time: u32,
     pub(crate) crc: u32,
-    /// Bytes in the archive.
+    /// Compressed bytes.
     pub(crate) packed: u32,
-    /// Bytes of the content.
+    /// Content bytes.
     pub(crate) size: u32,
-    /// Where the local header is.
+    /// Local header offset.
     pub(crate) offset: u32,
     /// Unix mode and DOS attributes.
     pub(crate) attributes: u32,
     pub(crate) extras: Extras,
-    /// Where the content is; set when the local header was read.
+    /// Content offset; set after the local header was read.
     pub(crate) data: u64,
 }
 
 impl Entry {
-    /// Whether a reader that does not read the directory finds the end of the content by marks in it.
+    /// Whether a streaming reader finds the content's end by scanning for marks.
     pub(super) fn ends_at_a_mark(&self) -> bool {
         self.method == Method::Stored && self.flags & DESCRIPTOR != 0
     }
@@ -63,7 +63,7 @@ impl Entry {
         self.name.last() == Some(&b'/')
     }
 
-    /// Reads an entry from the directory; `None` if it is cut off or not an entry.
+    /// Reads an entry from the directory; `None` if it is truncated or not an entry.
     pub(super) fn read(fields: &mut Fields<'_>) -> Option<Result<Self, Wrong>> {
         fields.0 = fields.0.strip_prefix(&CENTRAL)?;
         let _made_by = fields.u16()?;
@@ -131,7 +131,7 @@ impl Entry {
     }
 }
 
-/// Why an entry is refused.
+/// The reason that an entry is refused.
 pub(super) struct Wrong {
     pub(super) name: Box<[u8]>,
     pub(super) code: Code,

@@ -1,4 +1,4 @@
-//! Extra fields of an entry. Only fields that change nothing about an entry are allowed: times, ids of users, and marks.
+//! Extra fields. Only fields that do not change an entry's meaning are allowed: times, user ids and marks.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const AES: u16 = 0x9901;
 const ASI_UNIX: u16 = 0x756e;
 const UNICODE_PATH: u16 = 0x7075;
 
-/// Fields without an effect.
+/// Fields without effect.
 const ALLOWED: [u16; 8] = [
     0x000a, // times of NTFS
     0x4453, // the access list of NTFS
@@ -25,24 +25,24 @@ const ALLOWED: [u16; 8] = [
     0xd935, // alignment of Android
 ];
 
-/// Bytes of [`TIMES`]: a byte that says which times follow, and up to three.
+/// Allowed lengths for [`TIMES`]: a flag byte, then up to three times.
 const TIMES_BYTES: [usize; 4] = [1, 5, 9, 13];
-/// Bytes of [`PKWARE_UNIX`] before the target of a link.
+/// Bytes of [`PKWARE_UNIX`] before a link's target.
 const PKWARE_UNIX_FIXED: usize = 12;
-/// Bytes of [`UNICODE_PATH`] before the name: a version and the checksum of the other name.
+/// Bytes of [`UNICODE_PATH`] before the name: a version and the other name's checksum.
 const UNICODE_PATH_FIXED: usize = 5;
 
-/// What the extra fields say.
+/// The extra fields' effects.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extras {
-    /// A field gives the entry another name.
+    /// Whether a field gives the entry another name.
     pub(crate) other_name: bool,
-    /// A field makes the entry a link or a device.
+    /// Whether a field makes the entry a link or a device.
     pub(crate) link: bool,
 }
 
 impl Extras {
-    /// Reads all extra fields of an entry with this name.
+    /// Reads all extra fields of the entry `name`.
     pub(super) fn read(extra: &[u8], name: &[u8]) -> Result<Self, (Code, &'static str)> {
         let malformed = |detail| (Code::ZipMalformed, detail);
         let mut fields = Fields(extra);

@@ -1,6 +1,6 @@
-//! Little-endian fields of a record.
+//! Little-endian record fields.
 
-/// Reads fields one after the other; `None` at the end of the record.
+/// Reads fields in sequence; `None` at the record's end.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Fields<'a> {

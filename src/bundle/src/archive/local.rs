@@ -1,4 +1,4 @@
-//! Local headers and descriptors: equal to the directory, without a gap and without an overlap.
+//! Local headers and descriptors: they must match the directory, without gaps and overlaps.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -15,8 +15,8 @@ const HEADER_BYTES: usize = 30;
 const DESCRIPTOR_BYTES: usize = 16;
 const DESCRIPTOR_MARK: [u8; 4] = *b"PK\x07\x08";
 
-/// Reads the local header of each entry, in the order of the archive, and sets where its content is. The entries fill the
-/// archive up to `end`, where the directory begins.
+/// Reads each entry's local header, in archive order, and sets the content offset. The entries must fill the archive up
+/// to `end`, where the directory begins.
 pub(super) fn read(
     reader: &mut (impl Read + Seek),
     entries: &mut [Entry],
@@ -45,7 +45,7 @@ pub(super) fn read(
             Ok(next) => free = next.max(free),
             Err((code, detail)) => {
                 findings.file(code, &entry.name, detail);
-                // Where the next entry begins is not known.
+                // The next entry's offset is unknown.
                 return Ok(());
             }
         }
@@ -58,7 +58,7 @@ pub(super) fn read(
 
 type Checked<T> = Result<T, (Code, &'static str)>;
 
-/// Checks a local header; returns where the entry ends.
+/// Checks a local header; returns the entry's end.
 fn header(reader: &mut (impl Read + Seek), entry: &mut Entry, end: u64) -> Result<Checked<u64>, CheckError> {
     let malformed = |detail| Ok(Err((Code::ZipMalformed, detail)));
     let start = u64::from(entry.offset);
@@ -140,7 +140,7 @@ fn describes(descriptor: &[u8], entry: &Entry) -> bool {
     [entry.crc, entry.packed, entry.size].into_iter().all(|given| fields.u32() == Some(given))
 }
 
-/// Fills the buffer; `false` if the archive ends before.
+/// Fills the buffer; `false` if the archive ends first.
 pub(super) fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> Result<bool, CheckError> {
     match reader.read_exact(buffer) {
         Ok(()) => Ok(true),

@@ -1,22 +1,22 @@
-//! Marks of headers inside a content.
+//! Header marks inside a content.
 
-/// Looks for the marks of a local header, of an entry of the directory and of a descriptor, piece by piece.
+/// Finds the marks of local headers, directory entries and descriptors in a stream of pieces.
 #[derive(Debug, Default)]
 pub(super) struct Marks(Seen);
 
-/// How much of a mark was seen.
+/// The part matched so far.
 #[derive(Debug, Default, Clone, Copy)]
 enum Seen {
     #[default]
     Nothing,
     First,
     Second,
-    /// All but the last byte, which is this.
+    /// All but the last byte; contains that byte.
     AllBut(u8),
 }
 
 impl Marks {
-    /// Whether a mark ends in the next piece.
+    /// Whether a mark ends in this piece.
     pub(super) fn find(&mut self, mut piece: &[u8]) -> bool {
         loop {
             if matches!(self.0, Seen::Nothing) {

@@ -1,8 +1,8 @@
-//! The structure of the archive, checked before a byte is inflated: exactly one way to read it.
+//! The archive's structure, checked before any byte is inflated: an archive must have exactly one interpretation.
 //!
-//! Readers of ZIP archives disagree about ambiguous ones. Here an archive has one end record without a comment, one
-//! directory directly before it, and entries that fill the space before the directory in the order of their offsets. Local
-//! headers and descriptors equal the directory.
+//! ZIP readers disagree about ambiguous archives. So an archive must have one end record without a comment, one
+//! directory directly before it, and entries that fill the space before the directory in offset order. Local headers
+//! and descriptors must match the directory.
 
 mod content;
 mod end;
@@ -24,7 +24,7 @@ use crate::error::CheckError;
 use crate::finding::Findings;
 use fields::Fields;
 
-/// Reads the structure; the entries are in the order of the archive. They may be read only if the structure has no findings.
+/// Reads the structure; returns the entries in archive order. Use them only if nothing was found.
 pub(crate) fn read(
     reader: &mut (impl Read + Seek),
     deadline: &Deadline<'_>,
@@ -58,7 +58,7 @@ pub(crate) fn read(
     Ok(entries)
 }
 
-/// Reads a directory that has exactly `count` entries and nothing else.
+/// Reads a directory with exactly `count` entries and nothing else.
 fn entries(
     bytes: &[u8],
     count: u16,

@@ -1,6 +1,6 @@
 //! Archives and compressed files.
 
-/// Extensions of archives, and of documents that are archives.
+/// Extensions for archives and archive-based documents.
 pub(super) const EXTENSIONS: &[&str] = &[
     "zip", "zipx", "jar", "war", "ear", "apk", "aab", "ipa", "xpi", "crx", "docx", "docm", "xlsx", "xlsm",
     "pptx", "pptm", "odt", "ods", "odp", "epub", "whl", "egg", "nupkg", "vsix", "tar", "tgz", "tbz", "tbz2",
@@ -26,11 +26,11 @@ const MAGIC: &[(&[u8], &str)] = &[
     (b"\xed\xab\xee\xdb", "RPM"),
 ];
 
-/// Where an ISO image has its descriptors.
+/// Descriptor offsets in an ISO image.
 const ISO: [usize; 3] = [0x8001, 0x8801, 0x9001];
 const TAR: usize = 257;
 
-/// The kind of an archive by its first bytes.
+/// Detects an archive by its first bytes.
 pub(super) fn by_content(head: &[u8]) -> Option<&'static str> {
     let at = |offset: usize, mark: &[u8]| head.get(offset..).is_some_and(|rest| rest.starts_with(mark));
     let known = MAGIC.iter().find(|(mark, _)| head.starts_with(mark)).map(|(_, kind)| *kind);
@@ -63,7 +63,7 @@ fn is_skippable_zstd(head: &[u8]) -> bool {
     matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// The mark has two bytes; the name after the header has to be one, too.
+/// The mark has only two bytes, so the name after the header is checked too.
 fn is_binary_cpio(head: &[u8]) -> bool {
     const HEADER: usize = 26;
     let length = match head {

@@ -1,6 +1,6 @@
-//! Programs that run on a visitor's or a publisher's machine. WebAssembly is not one of them.
+//! Programs that run on a visitor's or a publisher's machine. WebAssembly is excluded.
 
-/// Extensions of programs and scripts of systems.
+/// Program and system script extensions.
 pub(super) const EXTENSIONS: &[&str] = &[
     "exe", "dll", "so", "dylib", "msi", "bat", "cmd", "ps1", "vbs", "scr", "com", "sh", "app", "deb",
     "desktop",
@@ -23,7 +23,7 @@ const MAGIC: &[(&[u8], &str)] = &[
     (b"#!", "script"),
 ];
 
-/// The kind of a program by its first bytes.
+/// Detects a program by its first bytes.
 pub(super) fn by_content(head: &[u8]) -> Option<&'static str> {
     MAGIC.iter().find(|(mark, _)| head.starts_with(mark)).map(|(_, kind)| *kind)
 }

@@ -1,8 +1,8 @@
-//! The one table of content types by extension.
+//! The content types by extension.
 
 use super::extension;
 
-/// The type of a file with an unknown extension.
+/// The content type for unknown extensions.
 pub const OTHER: &str = "application/octet-stream";
 
 const TABLE: &[(&str, &[&str])] = &[
@@ -56,7 +56,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("model/gltf-binary", &["glb"]),
 ];
 
-/// The content type of a path; [`OTHER`] if its extension is not known.
+/// The content type of a path; [`OTHER`] if its extension is unknown.
 #[must_use]
 pub fn media_type(path: &str) -> &'static str {
     let extension = extension(path);

@@ -1,4 +1,4 @@
-//! What files contain: archives and programs are refused, by their content and by their names.
+//! File kinds: archives and programs are refused, by content and by name.
 
 mod archives;
 mod executables;
@@ -11,10 +11,10 @@ use crate::code::Code;
 use crate::hints;
 use trailer::Tail;
 
-/// First bytes of a file that are inspected: up to the descriptor of an ISO image.
+/// First bytes to inspect: up to the descriptor of an ISO image.
 const HEAD_BYTES: usize = 0x9006;
 
-/// Inspects a file while its content is read.
+/// Inspects a file's content during the pass.
 #[derive(Debug, Default)]
 pub(crate) struct Inspector {
     head: Vec<u8>,
@@ -28,7 +28,7 @@ impl Inspector {
         self.tail.feed(bytes);
     }
 
-    /// Why the file is refused.
+    /// Returns the reason if the file is refused.
     pub(crate) fn end(self, path: &str) -> Option<(Code, String)> {
         let extension = extension(path);
         let archive = |what: String| {
@@ -50,7 +50,7 @@ impl Inspector {
     }
 }
 
-/// The extension of a path in lower case, or nothing.
+/// The lowercase extension of a path, or an empty string.
 pub(crate) fn extension(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or_default();
     name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default()

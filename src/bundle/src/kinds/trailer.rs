@@ -1,14 +1,14 @@
-//! Archives at the end of a file: a ZIP archive after an image, or a disk image.
+//! Archives at a file's end: a ZIP archive after an image, or a disk image.
 
 use crate::archive::{CENTRAL, END, END_BYTES, ZIP64_LOCATOR, ZIP64_LOCATOR_BYTES};
 
-/// Where the end record of an archive can be, counted from the end of the file.
+/// The range that can contain an archive's end record, counted from the file's end.
 const SEARCHED: usize = 65_557;
 const DMG_TRAILER: usize = 512;
-/// Bytes of an entry in a directory without its name.
+/// Bytes of a directory entry without its name.
 const ENTRY_BYTES: u64 = 46;
 
-/// The last bytes of a file, and how many came before.
+/// A file's last bytes, and the count of earlier bytes.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ pub(super) struct Tail {
 impl Tail {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        // The locator of ZIP64 is before the end record.
+        // The ZIP64 locator precedes the end record.
         let kept = SEARCHED + ZIP64_LOCATOR_BYTES;
         if self.bytes.len() > 3 * kept {
             let old = self.bytes.len() - kept;
@@ -27,7 +27,7 @@ impl Tail {
         }
     }
 
-    /// The kind of the archive in the last bytes.
+    /// The kind of archive in the last bytes.
     pub(super) fn archive(&self) -> Option<&'static str> {
         let old = self.bytes.len().saturating_sub(DMG_TRAILER);
         if self.bytes.get(old..).is_some_and(|trailer| trailer.starts_with(b"koly")) {
@@ -43,8 +43,8 @@ impl Tail {
         self.bytes.get(at..)
     }
 
-    /// Whether the end record leads to a directory, with offsets from the file's beginning or the archive's. One after a
-    /// locator of ZIP64 needs no numbers: some readers take those of the ZIP64 record whatever the end record says.
+    /// Whether the end record leads to a directory, with offsets from the beginning of the file or the archive. After a
+    /// ZIP64 locator its numbers are ignored: some readers prefer the ZIP64 record whatever the end record says.
     fn is_end_record(&self, at: usize) -> bool {
         let Some(record) = self.at(at).and_then(|rest| rest.get(..END_BYTES)) else { return false };
         let locator = at.checked_sub(ZIP64_LOCATOR_BYTES).and_then(|at| self.at(at));
@@ -65,7 +65,7 @@ impl Tail {
         self.is_directory(end - size) || offset < end && self.is_directory(offset)
     }
 
-    /// Whether a directory can begin there. Bytes that were dropped may have been a directory.
+    /// Whether a directory can begin at `position`. Dropped bytes may have been a directory.
     fn is_directory(&self, position: u64) -> bool {
         match position.checked_sub(self.before) {
             None => true,

@@ -1,4 +1,4 @@
-//! A binding: a workflow that the app may run, and how.
+//! A binding: a workflow that the app may run, and its options.
 
 use schema::{Bounds, Schema};
 use serde_json::{Map, Value};
@@ -7,14 +7,14 @@ use wire::{AppBinding, BindingAccess, BindingLimits, OutputProjection};
 use super::reader::{Reader, below};
 use crate::code::Code;
 
-/// Most bytes of a schema.
+/// Maximum schema bytes.
 const SCHEMA_BYTES: usize = 64 * 1024;
-/// Most bytes of the compiled patterns of all schemas together.
+/// Maximum compiled pattern bytes, all schemas together.
 pub(super) const MAX_PATTERN_BYTES: usize = 8 << 20;
 const BOUNDS: Bounds = Bounds { patterns: 32, pattern_bytes: MAX_PATTERN_BYTES };
-/// Most patterns of all schemas together: compiling one takes up to some milliseconds.
+/// Maximum patterns, all schemas together: compiling one takes up to a few milliseconds.
 pub(super) const MAX_PATTERNS: usize = 256;
-/// Most fields of a run's output.
+/// Maximum run output fields.
 const MAX_FIELDS: usize = 100;
 const FIELD_CHARS: usize = 128;
 const HANDLE_CHARS: usize = 64;
@@ -66,7 +66,7 @@ fn is_reference(name: &str) -> bool {
     is_id || !name.is_empty() && name.len() <= HANDLE_CHARS && name.bytes().all(plain)
 }
 
-/// A schema: valid, and not too large. It is kept as it is written; `null` is none.
+/// Reads a schema, which must be valid and within its size limit. Keeps it as written; `null` means no schema.
 pub(super) fn schema(
     members: &Map<String, Value>,
     pointer: &str,

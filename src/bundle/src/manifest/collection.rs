@@ -1,4 +1,4 @@
-//! A collection: records that the app stores, and who can do what with them.
+//! A collection: records that the app stores, and its permissions.
 
 use serde_json::{Map, Value};
 use wire::{AppCollection, CollectionCapabilities, CollectionKind, CollectionVerb};

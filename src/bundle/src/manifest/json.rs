@@ -1,18 +1,18 @@
-//! JSON without repeated keys, and not too deep.
+//! JSON without repeated keys and with limited depth.
 
 use serde_json::Value;
 use wire::UniqueJson;
 
-/// Most values inside each other.
+/// Maximum nesting depth.
 const MAX_DEPTH: usize = 32;
 
-/// Why a text is not such JSON.
+/// The reason that a text is refused.
 pub(super) struct Wrong {
     pub(super) line: usize,
     pub(super) detail: String,
 }
 
-/// Reads a text.
+/// Parses a text.
 pub(super) fn parse(text: &str) -> Result<Value, Wrong> {
     let UniqueJson(value) = serde_json::from_str(text).map_err(|error| {
         let detail = error.to_string();
@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<Value, Wrong> {
     Ok(value)
 }
 
-/// serde_json has its own limit of 128, so that this comes to an end.
+/// The recursion ends because serde_json has a depth limit of 128.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),

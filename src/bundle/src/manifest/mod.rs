@@ -1,4 +1,4 @@
-//! The manifest `service.app.json`: what the app may run and store.
+//! The manifest `service.app.json`: the workflows and collections of an app.
 
 mod binding;
 mod collection;
@@ -19,27 +19,27 @@ use crate::names::MANIFEST;
 use binding::{MAX_PATTERN_BYTES, MAX_PATTERNS};
 use reader::{Reader, below};
 
-/// Most bytes of a manifest.
+/// Maximum manifest bytes.
 pub(crate) const MAX_BYTES: u64 = 256 * 1024;
 const NAME_CHARS: usize = 64;
-/// Most bytes of a wrong name below which findings are looked for: each of them has the name in its pointer.
+/// Maximum bytes of an invalid name whose members are still checked: each finding repeats the name in its pointer.
 const POINTER_NAME_BYTES: usize = 4 * NAME_CHARS;
 const MAX_ANCESTORS: usize = 10;
 
-/// A manifest that follows its rules.
+/// A valid manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// The bindings by name.
     pub bindings: BTreeMap<String, AppBinding>,
-    /// The collections by name; `None` if the manifest does not name them.
+    /// The collections by name; `None` if the manifest has no member for them.
     pub collections: Option<BTreeMap<String, AppCollection>>,
-    /// Whether unknown paths of pages show the index.
+    /// Whether unknown page paths show the index.
     pub spa: bool,
-    /// Origins that may show the app in a frame.
+    /// Origins that may embed the app in a frame.
     pub frame_ancestors: Vec<String>,
 }
 
-/// Notes a manifest that is too large; its content is not read then.
+/// Reports a manifest that is too large to read.
 pub(crate) fn is_readable(size: u64, findings: &mut Findings) -> bool {
     if size > MAX_BYTES {
         let detail = format!("The manifest has more than {MAX_BYTES} bytes.");
@@ -48,7 +48,7 @@ pub(crate) fn is_readable(size: u64, findings: &mut Findings) -> bool {
     size <= MAX_BYTES
 }
 
-/// Notes bindings and collections that no manifest could have together: the limits of a whole manifest.
+/// Reports bindings and collections that together exceed the limits of a manifest.
 pub(crate) fn check_together(
     bindings: &BTreeMap<String, AppBinding>,
     collections: &BTreeMap<String, AppCollection>,
@@ -96,7 +96,7 @@ pub(crate) fn read(
     read_as(bytes, deadline, findings, root)
 }
 
-/// Reads a text that has one binding; its name stands outside. Returns `None` if it has findings.
+/// Reads a binding whose name is given separately. Returns `None` if it has findings.
 pub(crate) fn read_binding(
     (name, bytes): (&str, &[u8]),
     deadline: &Deadline<'_>,
@@ -108,7 +108,7 @@ pub(crate) fn read_binding(
     })
 }
 
-/// Reads a text that has one collection with its `name`. Returns `None` if it has findings.
+/// Reads a collection with its `name`. Returns `None` if it has findings.
 pub(crate) fn read_collection(
     bytes: &[u8],
     deadline: &Deadline<'_>,
@@ -153,7 +153,7 @@ fn read_as<T>(
     };
     let mut reader = Reader::new(text, deadline, findings);
     let read = root(&value, &mut reader);
-    // After the deadline, members were left out.
+    // After the deadline, members are omitted.
     deadline.check()?;
     Ok(read.filter(|_| reader.findings.is_empty()))
 }
@@ -174,7 +174,7 @@ fn root(value: &Value, reader: &mut Reader<'_>) -> Option<Manifest> {
     Some(Manifest { bindings: bindings?, collections, spa, frame_ancestors })
 }
 
-/// Reads an object whose members have names of the publisher.
+/// Reads an object whose member names the publisher chooses.
 fn named<T>(
     value: &Value,
     pointer: &str,
@@ -204,7 +204,7 @@ fn named<T>(
     named
 }
 
-/// Notes what cannot be the name of a binding or a collection.
+/// Reports an invalid binding or collection name.
 fn check_name(name: &str, pointer: &str, reader: &mut Reader<'_>) {
     if !is_name(name) {
         let detail = "must have a name of 1 to 64 lowercase letters, digits, hyphens and underscores.";
@@ -212,7 +212,7 @@ fn check_name(name: &str, pointer: &str, reader: &mut Reader<'_>) {
     }
 }
 
-/// Whether a text may be the name of a binding or a collection.
+/// Whether a text is a valid binding or collection name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

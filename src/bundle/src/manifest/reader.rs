@@ -1,4 +1,4 @@
-//! Reads members of the manifest; what is wrong becomes a finding at its line.
+//! Reads manifest members; problems become findings with line numbers.
 
 use serde_json::{Map, Value};
 use wire::Lines;
@@ -8,16 +8,16 @@ use crate::deadline::Deadline;
 use crate::finding::{Findings, printable};
 use crate::names::MANIFEST;
 
-/// The manifest's text, and what is wrong with it.
+/// The manifest's text and its findings.
 pub(super) struct Reader<'a> {
     text: &'a str,
-    /// Read at the first finding.
+    /// Computed at the first finding.
     lines: Option<Lines>,
     pub(super) deadline: &'a Deadline<'a>,
     pub(super) findings: &'a mut Findings,
-    /// Patterns of the schemas so far.
+    /// Schema patterns so far.
     pub(super) patterns: usize,
-    /// About how many bytes they take when they are compiled.
+    /// Their estimated bytes when compiled.
     pub(super) pattern_bytes: usize,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
         Self { text, lines: None, deadline, findings, patterns: 0, pattern_bytes: 0 }
     }
 
-    /// Notes what is wrong at a place.
+    /// Reports a problem at a pointer.
     pub(super) fn wrong(&mut self, code: Code, pointer: &str, detail: impl AsRef<str>) {
         let line = self.lines.get_or_insert_with(|| Lines::read(self.text)).of(pointer);
         let line = u32::try_from(line).ok();
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         self.wrong(Code::ManifestInvalid, pointer, detail);
     }
 
-    /// An object with only these members.
+    /// Reads an object with only these members.
     pub(super) fn object<'v>(
         &mut self,
         value: &'v Value,
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         Some(members)
     }
 
-    /// An object with any members.
+    /// Reads an object with any members.
     pub(super) fn map<'v>(&mut self, value: &'v Value, pointer: &str) -> Option<&'v Map<String, Value>> {
         let members = value.as_object();
         if members.is_none() {
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         members
     }
 
-    /// A member that is needed.
+    /// Reads a required member.
     pub(super) fn needed<'v>(
         &mut self,
         members: &'v Map<String, Value>,
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         value.as_bool().unwrap_or_default()
     }
 
-    /// An integer within bounds.
+    /// Reads an integer within bounds.
     pub(super) fn integer(&mut self, value: &Value, pointer: &str, least: u32, most: u32) -> Option<u32> {
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
         let number = number.filter(|number| (least..=most).contains(number));
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         number
     }
 
-    /// A list of strings, at most so many and all different.
+    /// Reads a list of at most `most` distinct strings.
     pub(super) fn strings(&mut self, value: &Value, pointer: &str, most: usize) -> Vec<String> {
         let list = value.as_array().filter(|list| list.iter().all(Value::is_string));
         let Some(list) = list else {
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         list
     }
 
-    /// One of these texts.
+    /// Reads one of these texts.
     pub(super) fn choice<T: Copy>(
         &mut self,
         value: &Value,
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The pointer of a member.
+/// The pointer to a member.
 pub(super) fn below(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

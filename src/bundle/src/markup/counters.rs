@@ -1,20 +1,20 @@
-//! How complex a document may be.
+//! Limits for a document's complexity.
 
 use std::time::Duration;
 
-/// Most bytes of a document.
+/// Maximum document bytes.
 pub(super) const MAX_BYTES: u64 = 5 * 1024 * 1024;
-/// Most time of the processor for a document.
+/// Maximum processor time for a document.
 pub(super) const MAX_TIME: Duration = Duration::from_secs(2);
-/// Most documents inside each other: in `srcdoc` and `noscript`.
+/// Maximum nesting of documents: in `srcdoc` and `noscript`.
 pub(super) const MAX_NESTED: usize = 4;
 const MAX_ELEMENTS: usize = 500_000;
 const MAX_DEPTH: usize = 512;
-/// Most attributes of a tag.
+/// Maximum attributes per tag.
 pub(super) const MAX_ATTRIBUTES: usize = 1_000;
 const MAX_INLINE_SCRIPTS: usize = 1_000;
 
-/// What a document has so far.
+/// The counts so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Counters {
     elements: usize,
@@ -37,7 +37,7 @@ impl Counters {
         self.inline_scripts += 1;
     }
 
-    /// The limit that is exceeded.
+    /// Returns the exceeded limit.
     pub(super) fn exceeded(&self) -> Option<String> {
         let rows = [
             (self.attributes, MAX_ATTRIBUTES, "attributes in a tag"),

@@ -1,4 +1,4 @@
-//! Import maps: their targets are files of the app.
+//! Import maps: their targets must be files of the app.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::report::quoted;
 use super::urls::{self, Url};
 use crate::code::Code;
 
-/// Checks the text of an import map; `None` is one that is too long.
+/// Checks an import map's text; `None` means that it is too long.
 pub(super) fn check(text: Option<&str>, mut find: impl FnMut(Code, String)) {
     let map = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(Value::Object(map)) = map else {
@@ -16,7 +16,7 @@ pub(super) fn check(text: Option<&str>, mut find: impl FnMut(Code, String)) {
     let scopes = map.get("scopes").and_then(Value::as_object).into_iter().flat_map(|scopes| scopes.values());
     let imports = map.get("imports").into_iter().chain(scopes);
     for (name, target) in imports.filter_map(Value::as_object).flatten() {
-        // Null blocks a name.
+        // Null blocks an import.
         let Some(address) = target.as_str() else { continue };
         let is_path = ["/", "./", "../"].iter().any(|start| address.starts_with(start));
         if urls::classify(address) != Url::Relative || !is_path {

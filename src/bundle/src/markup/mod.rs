@@ -1,7 +1,8 @@
-//! Documents of a bundle: HTML, SVG and XML.
+//! A bundle's documents: HTML, SVG and XML.
 //!
-//! HTML is parsed as a browser with scripts does, by html5ever, into a sink that keeps no tree. A document is fed in small
-//! parts, and after each of them the counters and the clock are checked: a few bytes of a document can be expensive.
+//! HTML is parsed by html5ever as in a browser with scripts, into a sink without a tree. The parser receives small
+//! parts, and the counters and the clock are checked after each part, because a few bytes of a document can be
+//! expensive.
 
 mod counters;
 mod import_map;
@@ -28,21 +29,21 @@ use sink::{Kept, Sink, State, What};
 use xml::Parsed;
 
 const PART_BYTES: usize = 4 * 1024;
-/// A document above this is noted.
+/// A larger document gets a note.
 const LARGE_BYTES: u64 = 1024 * 1024;
 
-/// By which rules a document is read.
+/// The rules for reading a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Html,
     Svg,
-    /// XHTML, which is served as text.
+    /// XHTML, served as text.
     Xhtml,
     Xml,
 }
 
 impl Kind {
-    /// The kind of a file by its extension; `None` if it is not a document.
+    /// The document kind of a file by its extension; `None` if it is not a document.
     pub(crate) fn of(path: &str) -> Option<Self> {
         match extension(path).as_str() {
             "html" | "htm" => Some(Self::Html),
@@ -54,7 +55,7 @@ impl Kind {
     }
 }
 
-/// Whether a document of this size is read at all.
+/// Whether a document of this size is read.
 pub(crate) fn is_readable(path: &str, size: u64, findings: &mut Findings) -> bool {
     if size > MAX_BYTES {
         let detail = format!("The document has more than {MAX_BYTES} bytes.");
@@ -63,7 +64,7 @@ pub(crate) fn is_readable(path: &str, size: u64, findings: &mut Findings) -> boo
     size <= MAX_BYTES
 }
 
-/// Checks a document; returns the hashes of its scripts for its policy.
+/// Checks a document; returns the script hashes for its policy.
 pub(crate) fn read(
     path: &str,
     kind: Kind,
@@ -91,7 +92,7 @@ pub(crate) fn read(
     let mut counts = true;
     if kind != Kind::Html {
         match xml::read(text, kind, &mut report, || own.has_passed()) {
-            // Readers agree about XML that is well-formed.
+            // Readers agree about well-formed XML.
             Parsed::WellFormed if kind != Kind::Svg => return Ok(Vec::new()),
             Parsed::WellFormed => counts = false,
             Parsed::Broken => {}
@@ -112,7 +113,7 @@ pub(crate) fn read(
     Ok(scripts::judge(scripts, &mut state.report))
 }
 
-/// Parses a text and the documents in it.
+/// Parses a text and its nested documents.
 fn html<'a>(
     text: &str,
     level: usize,
@@ -137,7 +138,7 @@ fn html<'a>(
         }
     }
     if !rest.is_empty() || parser.tokenizer.sink.sink.state.borrow().counters.exceeded().is_some() {
-        // The parser's own end would read what is left.
+        // `finish` would parse the remaining text.
         return Ok(parser.tokenizer.sink.sink.state.into_inner());
     }
     let mut state = parser.finish();

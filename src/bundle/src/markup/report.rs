@@ -1,16 +1,16 @@
-//! What a document has been found to contain.
+//! Findings and notes about a document.
 
 use std::collections::BTreeSet;
 
 use crate::code::Code;
 use crate::finding::{Findings, Note, printable};
 
-/// Most remarks of a bundle.
+/// Maximum notes per bundle.
 const MAX_NOTES: usize = 100;
-/// Most characters of a quoted value.
+/// Maximum quoted characters per value.
 const QUOTED_CHARS: usize = 80;
 
-/// The remarks of a bundle: the first by code and path.
+/// A bundle's notes: the first by code and path.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(BTreeSet<Note>);
 
@@ -27,7 +27,7 @@ impl Notes {
     }
 }
 
-/// Collects findings of one document, at the line that is read.
+/// Collects a document's findings at the current line.
 pub(super) struct Report<'a> {
     pub(super) path: &'a str,
     pub(super) line: u32,
@@ -49,7 +49,7 @@ impl Report<'_> {
     }
 }
 
-/// A value of the document in a detail: short, and safe to print.
+/// Quotes a document's value in a detail: shortened and safe to print.
 pub(super) fn quoted(value: &str) -> String {
     let short: String = value.chars().take(QUOTED_CHARS).collect();
     format!("`{}`", printable(short.as_bytes()))

@@ -1,4 +1,4 @@
-//! The rules of elements and their attributes.
+//! Rules for elements and their attributes.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::urls::{self, Url};
 use crate::code::Code;
 use crate::hints;
 
-/// An element with its attributes; names are in lower case, prefixes belong to them.
+/// An element with its attributes; names are lowercase and include prefixes.
 pub(super) struct Tag<'a> {
     pub(super) name: &'a str,
     pub(super) attributes: Vec<(Cow<'a, str>, &'a str)>,
@@ -34,20 +34,20 @@ const ADDRESSES: [&str; 11] = [
     "cite",
     "background",
 ];
-/// Elements that show what `src` leads to as a document.
+/// Elements that display the target of `src` as a document.
 const FRAMES: [&str; 3] = ["iframe", "frame", "embed"];
-/// Elements whose `href` leads to no document.
+/// Elements whose `href` does not lead to a document.
 const RESOURCES: [&str; 4] = ["link", "image", "feimage", "script"];
-/// Elements without a place in an app.
+/// Elements that are not allowed in an app.
 const UNSUPPORTED: [&str; 6] = ["object", "embed", "applet", "portal", "fencedframe", "frameset"];
-/// Relations of `<link>` whose address is fetched.
+/// `<link>` relations whose address is fetched.
 const FETCHED: [&str; 7] =
     ["stylesheet", "icon", "apple-touch-icon", "preload", "prefetch", "manifest", "mask-icon"];
 
-/// Relations of `<link>` whose address is a file of the app, and not data in the address.
+/// `<link>` relations whose address must be a file of the app, not a data URL.
 const OWN: [&str; 2] = ["stylesheet", "manifest"];
 
-/// Checks everything about an element but its script.
+/// Checks an element, except for its script.
 pub(super) fn element(tag: &Tag<'_>, report: &mut Report<'_>) {
     attributes(tag, report);
     animation(tag, report);
@@ -81,7 +81,7 @@ fn attributes(tag: &Tag<'_>, report: &mut Report<'_>) {
         let runs = match &**name {
             "srcset" | "imagesrcset" => urls::of_set(value).any(|url| urls::classify(url) == Url::Script),
             "style" => urls::runs_in_style(value),
-            // Several addresses.
+            // A list of addresses.
             "ping" => value.split_ascii_whitespace().any(|url| runs(tag, name, url)),
             name if ADDRESSES.contains(&name) || local == "href" => runs(tag, name, value),
             _ => false,
@@ -95,7 +95,7 @@ fn attributes(tag: &Tag<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Whether the address runs a script, or opens a document that could.
+/// Whether the address runs a script or opens a document that could.
 fn runs(tag: &Tag<'_>, attribute: &str, address: &str) -> bool {
     match urls::classify(address) {
         Url::Script => true,
@@ -108,7 +108,7 @@ fn runs(tag: &Tag<'_>, attribute: &str, address: &str) -> bool {
     }
 }
 
-/// Animations that set an address.
+/// Checks for an animation that sets an address.
 fn animation(tag: &Tag<'_>, report: &mut Report<'_>) {
     let name = tag.get("attributename").map(str::trim);
     if !tag.name.starts_with("animate") && tag.name != "set"
@@ -163,7 +163,7 @@ fn meta(tag: &Tag<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// The encoding that a content type names.
+/// The encoding in a content type.
 fn charset_of(content: &str) -> Option<&str> {
     let at = content.to_ascii_lowercase().find("charset")?;
     let value = content.get(at..)?.get("charset".len()..)?.trim_start().strip_prefix('=')?.trim_start();
@@ -171,7 +171,7 @@ fn charset_of(content: &str) -> Option<&str> {
     value.split(|char: char| char.is_ascii_whitespace() || matches!(char, ';' | '"' | '\'')).next()
 }
 
-/// Notes an encoding other than UTF-8.
+/// Reports an encoding other than UTF-8.
 pub(super) fn encoding(label: &str, report: &mut Report<'_>) {
     const UTF8: [&str; 6] =
         ["utf-8", "utf8", "unicode-1-1-utf-8", "unicode11utf8", "unicode20utf8", "x-unicode20utf8"];
@@ -198,7 +198,7 @@ fn link(tag: &Tag<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Notes what the policy of the app will block.
+/// Notes resources that the app's policy will block.
 fn resources(tag: &Tag<'_>, report: &mut Report<'_>) {
     let attributes: &[&str] = match tag.name {
         "img" | "audio" | "source" | "track" | "input" => &["src"],
@@ -217,16 +217,16 @@ fn resources(tag: &Tag<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Notes a frame: the policy has none, of whatever origin.
+/// Notes a frame: the policy allows none, whatever the origin.
 fn frame(tag: &Tag<'_>, report: &mut Report<'_>) {
     let Some(address) = tag.get("src").filter(|address| !address.trim().is_empty()) else { return };
-    // The policy does not judge `about:blank` and addresses that other programs open; scripts are refused.
+    // The policy does not apply to `about:blank` and to addresses for other programs; scripts are refused.
     if !matches!(urls::classify(address), Url::Script | Url::Other) {
         blocked(tag, address, report);
     }
 }
 
-/// Notes what a style sheet of the document loads from elsewhere.
+/// Notes a style sheet's external resources.
 pub(super) fn style_sheet(style: &str, report: &mut Report<'_>) {
     for address in urls::of_style(style).filter(|address| urls::classify(address) == Url::External) {
         let detail =

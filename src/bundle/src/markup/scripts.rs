@@ -1,4 +1,4 @@
-//! Scripts of a document: which are hashed, which are data, and which are refused.
+//! A document's scripts: executable scripts are hashed, data is ignored, other types are refused.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use super::urls::{self, Url};
 use crate::code::Code;
 use crate::hints;
 
-/// Most inline scripts in the policy of a document.
+/// Maximum inline scripts in a document's policy.
 const MAX_HASHES: usize = 100;
-/// Most bytes of an import map.
+/// Maximum import map bytes.
 const MAP_BYTES: usize = 256 * 1024;
 
 const JAVASCRIPT: [&str; 16] = [
@@ -40,7 +40,7 @@ const DATA: [&str; 5] =
     ["application/json", "application/ld+json", "text/plain", "text/template", "text/x-template"];
 const TEMPLATES: &str = "text/x-handlebars";
 
-/// What a script is for.
+/// A script's purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     JavaScript,
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// A script, while its text passes. A document can have very many, most of them without a text.
+/// A script while its text is parsed. A document can have very many scripts, most of them without text.
 pub(super) struct Script {
     line: u32,
     kind: Kind,
@@ -76,17 +76,17 @@ pub(super) struct Script {
     text: Option<Box<Text>>,
 }
 
-/// What is kept of a text that is not empty.
+/// Data kept for a non-empty text.
 struct Text {
     digest: Context,
     is_blank: bool,
-    /// The text of an import map; `None` if it is too long.
+    /// An import map's text; `None` if it is too long.
     map: Option<String>,
 }
 
 impl Script {
-    /// Begins a script of HTML, or of SVG in HTML: they name their files by different attributes, and a browser ignores the
-    /// other ones.
+    /// Starts an HTML script, or an SVG script in HTML: they name their files by different attributes, and browsers
+    /// ignore the other one.
     pub(super) fn new(tag: &Tag<'_>, is_svg: bool, line: u32) -> Self {
         let source = if is_svg { tag.get("href").or_else(|| tag.get("xlink:href")) } else { tag.get("src") };
         Self { line, kind: Kind::of(tag), source: source.map(Box::from), text: None }
@@ -110,13 +110,13 @@ impl Script {
         }
     }
 
-    /// Whether the text is in the document.
+    /// Whether the script's text is in the document.
     pub(super) fn is_inline(&self) -> bool {
         self.source.is_none()
     }
 }
 
-/// Judges the scripts of a document; returns the hashes of its policy, sorted.
+/// Checks a document's scripts; returns the sorted hashes for its policy.
 pub(super) fn judge(scripts: Vec<Script>, report: &mut Report<'_>) -> Vec<String> {
     let mut hashes = BTreeSet::new();
     let mut maps = 0_usize;

@@ -1,4 +1,4 @@
-//! What the HTML parser builds: not a tree, only what the rules need.
+//! The HTML parser's sink: collects only the data that the rules need, without a tree.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -23,12 +23,12 @@ pub(super) struct Node {
     depth: Cell<usize>,
     has_parent: Cell<bool>,
     text: Text,
-    /// The content of a template.
+    /// A template's content.
     content: Option<Handle>,
     annotates_html: bool,
 }
 
-/// Where the text of a node goes.
+/// A node's text destination.
 #[derive(Clone, Copy)]
 enum Text {
     Nowhere,
@@ -36,7 +36,7 @@ enum Text {
     Kept(usize),
 }
 
-/// A text that is checked when it is complete.
+/// A text that is checked once it is complete.
 pub(super) struct Kept {
     pub(super) line: u32,
     pub(super) text: String,
@@ -46,19 +46,19 @@ pub(super) struct Kept {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Style,
-    /// A document inside the document; browsers with scripts do not show `noscript`.
+    /// A nested document; browsers with scripts do not show `noscript`.
     NoScript,
     SourceDocument,
 }
 
-/// What a document has, whatever its elements.
+/// A document's parse state.
 pub(super) struct State<'a> {
     pub(super) report: Report<'a>,
     pub(super) kind: Kind,
-    /// The line of the document at which the text that is parsed begins.
+    /// The document line at which the parsed text begins.
     pub(super) first_line: u32,
     pub(super) scripting: bool,
-    /// Whether a document that is too complex is refused; well-formed SVG was counted as XML.
+    /// Whether a document that is too complex is refused; well-formed SVG has already been counted as XML.
     pub(super) counts: bool,
     pub(super) counters: Counters,
     pub(super) scripts: Vec<Script>,
@@ -107,7 +107,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// Names are in lower case nearly always, and a document has very many.
+/// Avoids allocations: nearly all names are lowercase, and a document has very many.
 fn lower_case(name: &str) -> Cow<'_, str> {
     if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Owned(name.to_ascii_lowercase())
@@ -130,7 +130,7 @@ fn node(name: QualName, text: Text, content: Option<Handle>, annotates_html: boo
 }
 
 impl State<'_> {
-    /// Checks an element; returns where its text goes.
+    /// Checks an element; returns its text destination.
     fn element(&mut self, name: &QualName, attributes: &[Attribute]) -> Text {
         self.counters.element(attributes.len());
         let lower = lower_case(&name.local);
@@ -205,7 +205,7 @@ impl<'a> TreeSink for Sink<'a> {
 
     fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
         match child {
-            // Comments.
+            // Comments have no node.
             NodeOrText::AppendNode(child) if Rc::ptr_eq(&child, &self.document) => {}
             child => self.attach(parent, child),
         }
@@ -232,7 +232,7 @@ impl<'a> TreeSink for Sink<'a> {
     fn set_quirks_mode(&self, _: QuirksMode) {}
 
     fn append_before_sibling(&self, sibling: &Handle, child: NodeOrText<Handle>) {
-        // Text before a table is never text of a script; an element is as deep as its sibling.
+        // Text before a table never belongs to a script; an element is as deep as its sibling.
         match child {
             NodeOrText::AppendNode(child) if !Rc::ptr_eq(&child, &self.document) => {
                 child.depth.set(sibling.depth.get());
@@ -243,7 +243,7 @@ impl<'a> TreeSink for Sink<'a> {
     }
 
     fn add_attrs_if_missing(&self, target: &Handle, attributes: Vec<Attribute>) {
-        // A second `<html>` or `<body>`: its attributes count.
+        // Attributes of a repeated `<html>` or `<body>` are merged.
         self.state.borrow_mut().element(&target.name, &attributes);
     }
 
@@ -265,7 +265,7 @@ impl<'a> TreeSink for Sink<'a> {
 }
 
 impl State<'_> {
-    /// Notes that the document is too complex.
+    /// Reports that the document is too complex.
     pub(super) fn too_complex(&mut self, detail: String) {
         if self.counts {
             self.report.findings.line(Code::HtmlParseLimit, self.report.path, None, detail);

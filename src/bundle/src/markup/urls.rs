@@ -1,41 +1,41 @@
-//! What an address in a document does.
+//! Addresses in documents.
 
 use std::borrow::Cow;
 
-/// An address by what it leads to.
+/// The kind of target that an address has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Url {
     /// Runs a script.
     Script,
-    /// A document in the address itself, which may contain scripts.
+    /// A document in the address (a data URL), which may contain scripts.
     Document,
-    /// Other data in the address, or data of the page.
+    /// Other data in the address, or a page's own data.
     Data,
     /// Another origin.
     External,
     /// The app itself.
     Relative,
-    /// A program of the visitor, such as `mailto:`.
+    /// A visitor's program, such as `mailto:`.
     Other,
 }
 
 const DOCUMENTS: [&str; 5] =
     ["text/html", "image/svg+xml", "application/xhtml+xml", "text/xml", "application/xml"];
 
-/// Schemes of addresses that run scripts.
+/// Schemes that run scripts.
 const SCRIPTS: [&str; 2] = ["javascript", "vbscript"];
-/// Bytes that are read after `@import`.
+/// Maximum bytes read after `@import`.
 const IMPORT_BYTES: usize = 256;
-/// What browsers leave out of addresses.
+/// Characters that browsers remove from addresses.
 const IGNORED: [char; 3] = ['\t', '\n', '\r'];
 
-/// The address as browsers read it: without blanks at its ends, and without tabs and line ends.
+/// Normalises an address as browsers do: without surrounding blanks, tabs and line ends.
 fn stripped(address: &str) -> Cow<'_, str> {
     let trimmed = address.trim_matches(|char: char| char <= ' ');
     if trimmed.contains(IGNORED) { Cow::Owned(trimmed.replace(IGNORED, "")) } else { Cow::Borrowed(trimmed) }
 }
 
-/// What the address leads to.
+/// Classifies an address by its target.
 pub(super) fn classify(address: &str) -> Url {
     let address = stripped(address);
     let Some((scheme, rest)) = scheme(&address) else {
@@ -63,7 +63,7 @@ fn scheme(address: &str) -> Option<(&str, &str)> {
     (starts && chars.all(plain)).then_some((scheme, rest))
 }
 
-/// Whether a `<base>` keeps the app's addresses in the app.
+/// Whether a `<base>` keeps the app's addresses within the app.
 pub(super) fn is_base(address: &str) -> bool {
     let address = stripped(address);
     let mut chars = address.chars();
@@ -74,13 +74,13 @@ pub(super) fn is_base(address: &str) -> bool {
     }
 }
 
-/// The addresses of `srcset`.
+/// The addresses in `srcset`.
 pub(super) fn of_set(set: &str) -> impl Iterator<Item = &str> {
     set.split_ascii_whitespace().map(|part| part.trim_matches(','))
 }
 
-/// Whether a `url(…)` of a style sheet has an address that runs a script. Takes linear time: what is read after a `url(` has no
-/// other `url(` in it.
+/// Whether a `url(…)` in a style sheet runs a script. Takes linear time: the text read after a `url(` contains no other
+/// `url(`.
 pub(super) fn runs_in_style(style: &str) -> bool {
     let starts = style.match_indices('(').filter_map(|(at, _)| {
         let name = style.get(at.checked_sub(3)?..at)?;
@@ -99,7 +99,7 @@ pub(super) fn runs_in_style(style: &str) -> bool {
     })
 }
 
-/// The addresses of `@import` in a style sheet, cut. Takes linear time: each is read up to a limit.
+/// A style sheet's truncated `@import` addresses. Takes linear time: each read is limited.
 pub(super) fn of_imports(style: &str) -> impl Iterator<Item = &str> {
     const IMPORT: &str = "import";
     style.match_indices('@').filter_map(|(at, _)| {
@@ -117,7 +117,7 @@ pub(super) fn of_imports(style: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The addresses of `url(…)` in a style, other than those of `@import`, cut. Takes linear time: each is read up to a limit.
+/// A style's truncated `url(…)` addresses, except for `@import`. Takes linear time: each read is limited.
 pub(super) fn of_style(style: &str) -> impl Iterator<Item = &str> {
     const IMPORT: &str = "@import";
     style.match_indices('(').filter_map(|(at, _)| {
@@ -138,7 +138,7 @@ pub(super) fn of_style(style: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The address of `<meta http-equiv=refresh>`.
+/// The address in `<meta http-equiv=refresh>`.
 pub(super) fn of_refresh(content: &str) -> Option<&str> {
     let rest = content.trim_start().trim_start_matches(|char: char| char.is_ascii_digit() || char == '.');
     let rest = rest.trim_start().trim_start_matches([';', ',']).trim_start();

@@ -1,4 +1,4 @@
-//! SVG and XML: no scripts, no entities, no style sheet instructions.
+//! SVG and XML: without scripts, entities and style sheet instructions.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,19 @@ use super::report::{Report, quoted};
 use super::rules::{self, Tag};
 use crate::code::Code;
 
-/// Events between two checks of the deadline.
+/// Events between two deadline checks.
 const EVENTS: u32 = 256;
 
-/// What the text is.
+/// The parse result.
 pub(super) enum Parsed {
     WellFormed,
-    /// Browsers stop reading where this happened; other readers may not.
+    /// Browsers stop at the error; other readers may continue.
     Broken,
     /// A limit was exceeded.
     TooComplex(String),
 }
 
-/// Checks a text by the rules of XML. `is_late` checks the deadline.
+/// Checks a text by XML rules. `is_late` checks the deadline.
 pub(super) fn read(text: &str, kind: Kind, report: &mut Report<'_>, is_late: impl Fn() -> bool) -> Parsed {
     let mut reader = Reader::from_str(text);
     let mut counters = Counters::default();
@@ -79,7 +79,7 @@ pub(super) fn read(text: &str, kind: Kind, report: &mut Report<'_>, is_late: imp
     }
 }
 
-/// Checks a tag; `false` if its attributes are not XML.
+/// Checks a tag; `false` if its attributes are not valid XML.
 fn tag(
     start: &BytesStart<'_>,
     decoder: Decoder,
@@ -121,7 +121,7 @@ pub(super) fn element(tag: &Tag<'_>, kind: Kind, report: &mut Report<'_>) {
     }
 }
 
-/// The encoding in the text of an XML declaration.
+/// The encoding in an XML declaration.
 pub(super) fn declared(declaration: &str) -> Option<&str> {
     let (_, rest) = declaration.split_once("encoding")?;
     let rest = rest.trim_start().strip_prefix('=')?.trim_start();

@@ -1,4 +1,4 @@
-//! Paths that some system takes for the same.
+//! Paths that some systems treat as equal.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::error::CheckError;
 use crate::finding::{Findings, printable};
 use crate::unicode::key;
 
-/// SHA-256 of the folded path: a folded path can be eleven times as long as the path.
+/// SHA-256 of the folded path, which can be eleven times as long as the path.
 type PathKey = [u8; 32];
 
-/// Finds files with the same key, repeated folders, and files where another path has a folder.
+/// Finds files with equal keys, repeated folders, and files whose path is also a folder.
 pub(super) fn find<'a>(
     files: &[&'a str],
     folders: &[&'a str],
@@ -29,7 +29,7 @@ pub(super) fn find<'a>(
         deadline.check()?;
         let key = keys.next(file, |folder, key| inner.push((key, folder)));
         let other = by_key.entry(key).or_insert(file);
-        // The first of all files has the key; each later one collides with it.
+        // The first file has the key; each later one collides with it.
         if !std::ptr::eq(*other, file) {
             let detail = format!("Some systems take the path for `{}`.", printable(other.as_bytes()));
             findings.file(Code::PathCollision, file.as_bytes(), detail);
@@ -48,7 +48,7 @@ pub(super) fn find<'a>(
     }
     for (key, folder) in inner {
         deadline.check()?;
-        // A folder must not have the key of a file.
+        // A folder must not have a file's key.
         if let Some(file) = by_key.get(&key) {
             let detail = format!("Another path has the folder `{}`.", printable(folder.as_bytes()));
             findings.file(Code::PathCollision, file.as_bytes(), detail);
@@ -57,15 +57,15 @@ pub(super) fn find<'a>(
     Ok(())
 }
 
-/// Keys of sorted paths. All paths of a folder follow each other, so that the name of a folder is folded once.
+/// Computes keys of sorted paths. All paths in a folder are adjacent, so a folder's name is folded once.
 #[derive(Default)]
 struct Keys<'a> {
-    /// The folders of the path before, each with the key of its path so far.
+    /// The folders of the previous path, each with its key so far.
     folders: Vec<(&'a str, Context)>,
 }
 
 impl<'a> Keys<'a> {
-    /// The key of the next path; `found` receives each folder that the path before does not have.
+    /// Returns the key of the next path; `found` receives each folder that the previous path does not have.
     fn next(&mut self, path: &'a str, mut found: impl FnMut(&'a str, PathKey)) -> PathKey {
         let is_in = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
         while self.folders.pop_if(|(folder, _)| !is_in(folder)).is_some() {}
@@ -85,7 +85,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Adds the next name of a path.
+/// Adds the next path segment.
 fn add(whole: &mut Context, is_inner: bool, name: &str) {
     if is_inner {
         whole.update(b"/");

@@ -1,4 +1,4 @@
-//! The names of a bundle's files.
+//! File names in a bundle.
 
 mod collisions;
 mod modes;
@@ -15,28 +15,28 @@ use crate::hints;
 use crate::limits::Limits;
 
 const INDEX: &str = "index.html";
-/// What desktop systems add to archives.
+/// Files and folders that desktop systems add to archives.
 const JUNK_FOLDER: &str = "__MACOSX";
 const JUNK_FILES: [&str; 2] = [".DS_Store", "Thumbs.db"];
-/// Most paths of files that are listed as dropped.
+/// Maximum dropped files to list.
 const MAX_DROPPED: usize = 100;
 
-/// The names of the entries, sorted out.
+/// The checked names of the entries.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// Paths of the files, each with the number of its entry.
+    /// File paths, each with its entry number.
     pub(crate) files: Vec<(String, usize)>,
-    /// The first files that the service drops, and how many more there are.
+    /// The first dropped files, then a line with the number of others.
     pub(crate) dropped: Vec<String>,
-    /// Reached limits.
+    /// Findings about exceeded limits.
     pub(crate) limits: Findings,
-    /// Refused names.
+    /// Findings about refused names.
     pub(crate) names: Findings,
 }
 
 impl Names {
-    /// Checks the names of all entries. Names are compared only if all of them are within the limits: the work on a name grows
-    /// with its length and its depth.
+    /// Checks all entry names. Names are compared only if all are within the limits, because the work per name grows
+    /// with its length and depth.
     pub(crate) fn read(
         entries: &[Entry],
         limits: &Limits,
@@ -92,8 +92,8 @@ impl Names {
         Ok(names)
     }
 
-    /// Checks an entry by itself; returns its path, without a slash at the end, if it is UTF-8. Junk is dropped, but other
-    /// readers of the archive see it.
+    /// Checks one entry; returns its path without a trailing slash if it is UTF-8. Junk is dropped but still checked,
+    /// because other readers of the archive see it.
     fn entry<'a>(&mut self, entry: &'a Entry, is_junk: bool) -> Option<&'a str> {
         let mut note = |code, detail: String| self.names.file(code, &entry.name, detail);
         if let Some((code, detail)) = modes::refused(entry) {
@@ -125,7 +125,7 @@ fn is_junk(name: &str) -> bool {
         || !name.ends_with('/') && path.rsplit('/').next().is_some_and(|last| JUNK_FILES.contains(&last))
 }
 
-/// Where the index may be instead.
+/// Suggests the index's actual location.
 fn hint(files: &[&str]) -> String {
     if let Some(other) = files.iter().find(|file| file.eq_ignore_ascii_case(INDEX)) {
         return format!("`{}` must have the name `{INDEX}`.", printable(other.as_bytes()));
@@ -144,7 +144,7 @@ fn hint(files: &[&str]) -> String {
     }
 }
 
-/// The folder of the index that is nearest to the root.
+/// The index folder that is nearest to the root.
 fn inner_index(files: &[&str]) -> Option<String> {
     let folders = files.iter().filter_map(|file| file.strip_suffix(INDEX)?.strip_suffix('/'));
     let nearest = folders.min_by_key(|folder| folder.matches('/').count())?;

@@ -1,4 +1,4 @@
-//! What an entry is besides a name: a file, a folder, or something that a bundle cannot contain.
+//! Entry types: files, folders, and types that a bundle cannot contain.
 
 use crate::archive::Entry;
 use crate::code::Code;
@@ -7,16 +7,16 @@ const TYPE: u32 = 0o170_000;
 const FILE: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 const LINK: u32 = 0o120_000;
-/// Set-user, set-group and sticky.
+/// Set-user, set-group and sticky bits.
 const SPECIAL: u32 = 0o007_000;
 
 const DOS_VOLUME: u32 = 0x08;
 const DOS_FOLDER: u32 = 0x10;
 const DOS_DEVICE: u32 = 0x40;
-/// A link or a mount of NTFS.
+/// An NTFS link or mount.
 const DOS_REPARSE: u32 = 0x400;
 
-/// Why the entry is neither a plain file nor a plain folder.
+/// Returns the reason if the entry is not a plain file or folder.
 pub(super) fn refused(entry: &Entry) -> Option<(Code, &'static str)> {
     let special = |detail| Some((Code::SpecialFile, detail));
     let mode = entry.attributes >> 16;

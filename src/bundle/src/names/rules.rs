@@ -1,4 +1,4 @@
-//! The rules that a path keeps by itself.
+//! Rules for a single path.
 
 use unicode_normalization::is_nfc;
 
@@ -7,15 +7,15 @@ use crate::hints;
 use crate::limits::{PATH_BYTES, SEGMENT_BYTES};
 use crate::unicode::{is_hidden, is_noncharacter, short_key};
 
-/// Names of devices on Windows, with any extension.
+/// Windows device names, reserved with any extension.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
-/// Most characters of a device.
+/// Maximum device name characters.
 const DEVICE_CHARS: usize = 7;
 const ENCODED: [&str; 4] = ["%2e", "%2f", "%5c", "%00"];
 const RESERVED_FOLDERS: [&str; 2] = ["__service", ".well-known"];
 const RESERVED_FILES: [&str; 3] = ["_headers", "_redirects", "_worker.js"];
-/// Most characters of a reserved name, with the manifest's.
+/// Maximum reserved name characters, including the manifest's.
 const RESERVED_CHARS: usize = MANIFEST.len();
 const SECRET_FILES: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
 const SECRET_EXTENSIONS: [&str; 3] = ["pem", "p12", "pfx"];
@@ -25,7 +25,7 @@ pub const MANIFEST: &str = "service.app.json";
 
 pub(super) type Wrong = (Code, String);
 
-/// The limits of a path: its length and its depth. `path` has no slash at its end.
+/// Checks a path's length and depth. `path` has no trailing slash.
 pub(super) fn too_large(path: &[u8], depth: usize) -> Option<Wrong> {
     let segments = path.split(|byte| *byte == b'/');
     let names = segments.clone().count();
@@ -46,7 +46,7 @@ pub(super) fn too_large(path: &[u8], depth: usize) -> Option<Wrong> {
     })
 }
 
-/// Why a path is unsafe. `path` has no slash at its end.
+/// Returns the reason if a path is unsafe. `path` has no trailing slash.
 pub(super) fn unsafe_path(path: &str) -> Option<Wrong> {
     let lower = path.to_ascii_lowercase();
     let wrong = if path.is_empty() {
@@ -61,7 +61,7 @@ pub(super) fn unsafe_path(path: &str) -> Option<Wrong> {
         format!("The path contains `{found}`.")
     } else {
         let wrong = path.split('/').find_map(unsafe_segment)?;
-        // As `bsdtar -C dist .` writes it.
+        // `bsdtar -C dist .` writes such names.
         let cure = if path == "." || path.starts_with("./") { " Archive `*` instead of `.`." } else { "" };
         wrong + cure
     };
@@ -103,7 +103,7 @@ fn is_device(segment: &str) -> bool {
     DEVICES.contains(&name) || NUMBERED_DEVICES.iter().any(numbered)
 }
 
-/// Why a safe path is refused, by itself.
+/// Checks a safe path against the other rules.
 pub(super) fn other_rules(path: &str, is_folder: bool, mut note: impl FnMut(Code, String)) {
     if !is_nfc(path) {
         note(Code::PathNotNormalized, "The path is not in the form NFC.".to_owned());
@@ -136,7 +136,7 @@ fn sensitive(segment: &str) -> Option<String> {
     }
 }
 
-/// Percent escapes of a name, decoded once.
+/// Decodes percent escapes in a name once.
 fn decoded(segment: &str) -> String {
     let hex = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! Archives that readers of different kinds read differently: those that stream, those that begin at the end, and those that
-//! believe one of two fields.
+//! Archives that readers interpret differently: readers that stream, readers that begin at the end, and readers that
+//! trust one of two fields.
 
 use bundle::Code;
 
@@ -16,7 +16,7 @@ pub(crate) fn rows() -> Vec<Row> {
     [streams(), stored_streams(), directories(), marks(), fields(), names()].into_iter().flatten().collect()
 }
 
-/// A reader that streams finds another entry than the directory lists.
+/// A streaming reader finds another entry than the directory lists.
 fn streams() -> Vec<Row> {
     let hidden = Zip::default().item(Item::stored(b"hidden.html", b"<p onclick=x>")).bytes();
     let entry = &hidden[..30 + 11 + 13];
@@ -54,7 +54,7 @@ fn streams() -> Vec<Row> {
     bytes.into_iter().map(|(what, bytes)| row(format!("stream: {what}"), Code::ZipMalformed, bytes)).collect()
 }
 
-/// A reader that streams ends a stored file at the first mark of a header.
+/// A streaming reader ends a stored file at the first header mark.
 fn stored_streams() -> Vec<Row> {
     let hidden = Zip::default().item(Item::stored(b"hidden.html", b"<p onclick=x>")).bytes();
     let entry = &hidden[..30 + 11 + 13];
@@ -88,7 +88,7 @@ fn stored_streams() -> Vec<Row> {
     rows
 }
 
-/// Marks of an end in fixed fields shortly before the end, and ends that count to the end of the archive.
+/// End marks in fixed fields shortly before the end, and end records whose comment reaches the archive's end.
 fn marks() -> Vec<Row> {
     let mut rows = Vec::new();
     for (what, low, high) in [
@@ -125,7 +125,7 @@ fn marks() -> Vec<Row> {
         let short = Zip::default().item(Item::stored(b"index.html", &text)).bytes();
         rows.push(row(format!("mark: {what} before a short directory"), Code::ZipMalformed, short));
     }
-    // A comment that reaches from an end record in the first file to the end of the archive.
+    // A comment that reaches from an end record in the first file to the archive's end.
     let with = |comment: u16| {
         let text = [b"PK\x05\x06".as_slice(), &[0; 16], &comment.to_le_bytes(), b"text"].concat();
         let zip = Zip::app().item(Item::stored(b"a.txt", &text));
@@ -138,7 +138,7 @@ fn marks() -> Vec<Row> {
     rows
 }
 
-/// Two directories, or two ends.
+/// Two directories or two end records.
 fn directories() -> Vec<Row> {
     let (one, other) = (Zip::app().bytes(), Zip::app().file("a.css", TEXT).bytes());
     let directory = |bytes: &[u8]| {
@@ -173,7 +173,7 @@ fn directories() -> Vec<Row> {
         .collect()
 }
 
-/// One field says one thing, and the same field elsewhere another.
+/// Duplicate fields that contradict each other.
 fn fields() -> Vec<Row> {
     let zip64 = extra(1, &[36, 0, 0, 0, 0, 0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 0]);
     let bytes = [
@@ -210,7 +210,7 @@ fn fields() -> Vec<Row> {
     bytes.into_iter().map(|(what, bytes)| row(format!("field: {what}"), Code::ZipMalformed, bytes)).collect()
 }
 
-/// One entry with two names.
+/// Entries with two names.
 fn names() -> Vec<Row> {
     let unicode = |name: &[u8]| extra(0x7075, &[&[1, 0, 0, 0, 0][..], name].concat());
     let mut rows = Vec::new();

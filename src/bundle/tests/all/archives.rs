@@ -1,4 +1,4 @@
-//! Accepted archives in all the forms that the structure allows, and their contents.
+//! Accepted archives in all permitted forms, and their contents.
 
 use std::io::{Cursor, Read as _};
 
@@ -83,7 +83,7 @@ fn forms_of_common_writers_are_accepted() {
     }
 }
 
-/// A time or a checksum may be a mark by chance.
+/// A time or a checksum may match a mark by chance.
 #[test]
 fn marks_in_fields_where_no_reader_looks_are_accepted() {
     for mark in [0x0605_4b50, 0x0606_4b50, 0x0706_4b50] {
@@ -99,7 +99,7 @@ fn marks_in_fields_where_no_reader_looks_are_accepted() {
 fn the_order_of_the_directory_does_not_matter() {
     let mut items = Zip::app().file("a.css", "p{}").file("b.css", "q{}").items;
     let bytes = Zip { items: items.clone(), ..Zip::default() }.bytes();
-    // The same body, listed backwards.
+    // The same body, listed in reverse order.
     let mut offset = 0;
     for item in &mut items {
         item.central.offset = Some(offset);

@@ -1,4 +1,4 @@
-//! Archives that inflate to much: memory stays bounded, nothing is written, and the deadline holds.
+//! Archives that inflate to large sizes: memory stays bounded, nothing is written, and the deadline holds.
 
 use std::fs::File;
 use std::io::{Cursor, SeekFrom, Write as _};
@@ -14,7 +14,7 @@ use crate::build::{Item, Zip};
 
 const MIB: usize = 1024 * 1024;
 
-/// Zeros of this many MiB, deflated: one block again and again.
+/// This many MiB of zeros, deflated as one repeated block.
 fn zeros(mib: usize) -> Vec<u8> {
     let mut block = Vec::with_capacity(MIB);
     let mut compress = Compress::new(Compression::best(), false);
@@ -23,23 +23,24 @@ fn zeros(mib: usize) -> Vec<u8> {
     [block.repeat(mib), vec![3, 0]].concat()
 }
 
-/// The most memory that this process has had since [`reset_peak`].
+/// The peak memory of this process since [`reset_peak`].
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// The most memory becomes what the process has now.
+/// Resets the peak memory to the current memory.
 fn reset_peak() {
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
 }
 
-/// The archive, in the process that measures: one that has built it would have free memory, which hides what a check needs.
+/// Names the archive for the measuring process. A process that has built the archive would have free memory, which
+/// hides the check's usage.
 const MEASURING_PROCESS: &str = "CALLBOARD_TEST_MEASURES";
 
-/// Checks an archive in a file, in a process that does nothing else; the check is refused with `code` and takes less than
-/// `most` bytes of memory. `test` is the name of the test.
+/// Checks an archive in a separate process; the check is refused with `code` and takes less than `most` bytes. `test`
+/// is the test's name.
 #[expect(clippy::print_stdout, reason = "`--no-capture` shows what a check takes")]
 fn costs(test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Vec<u8>) {
     let Some(archive) = std::env::var_os(MEASURING_PROCESS) else {
@@ -56,7 +57,7 @@ fn costs(test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Ve
     let mut file = File::open(archive).unwrap();
     reset_peak();
     let before = peak();
-    // Time does not pass: a slow machine changes nothing about memory, and the whole bundle is read.
+    // Time does not advance, so the whole bundle is read even on a slow machine.
     let clock = ManualClock::new(DateTime::UNIX_EPOCH);
     let verdict = bundle::check(&mut file, &Limits::HIGHEST, &clock, bundle::TIME).unwrap();
     let memory = peak() - before;
@@ -69,10 +70,10 @@ fn costs(test: &str, most: usize, code: Option<Code>, bytes: impl FnOnce() -> Ve
     assert!(memory < most, "{memory} bytes");
 }
 
-/// The limit of a service.
+/// A service's memory limit.
 const SERVICE_MEMORY_LIMIT: usize = 128 * MIB;
 
-/// 2 GiB of zeros in a file that says another size.
+/// 2 GiB of zeros in a file that declares another size.
 fn lying(size: u32) -> Vec<u8> {
     Zip::app()
         .item(Item::stored(b"a.bin", b"").packed(8, zeros(2048)).both(|header| header.size = size))
@@ -120,7 +121,7 @@ fn many_files_with_long_names_take_little_memory() {
 
 #[test]
 fn names_that_grow_when_they_are_folded_take_little_memory() {
-    // Each character becomes eighteen.
+    // Each character folds to eighteen.
     let many = || {
         (0..3_000).fold(Zip::app(), |zip, number| {
             let folder = "\u{fdfa}".repeat(80);
@@ -133,7 +134,7 @@ fn names_that_grow_when_they_are_folded_take_little_memory() {
 
 #[test]
 fn names_of_very_many_folders_take_little_memory() {
-    // 8 MiB of names, which is the most that a directory has.
+    // 8 MiB of names, the maximum for a directory.
     let many = || {
         (0..120).fold(Zip::app(), |zip, number| {
             let name = format!("{number:03}{}", "/a".repeat(32_766));
@@ -144,7 +145,7 @@ fn names_of_very_many_folders_take_little_memory() {
     costs(test, SERVICE_MEMORY_LIMIT, Some(Code::PathTooDeep), || many().bytes());
 }
 
-/// Checks a page of 5 MiB that repeats a part.
+/// Checks a 5 MiB page that repeats a part.
 fn page_costs(test: &str, most: usize, part: &str) {
     costs(test, most, None, || {
         let page = format!("<!doctype html>{}", part.repeat((5 * MIB - 15) / part.len()));
@@ -177,7 +178,7 @@ fn a_page_of_text_takes_little_memory() {
     page_costs(test, 48 * MIB, &format!("<noscript><p>{}</noscript>", "a".repeat(80)));
 }
 
-/// A reader in which time passes.
+/// A reader that advances the clock.
 struct Slow(Cursor<Vec<u8>>, ManualClock);
 
 impl std::io::Read for Slow {
@@ -196,7 +197,7 @@ impl std::io::Seek for Slow {
 #[test]
 fn reading_the_structure_ends_at_the_deadline() {
     let clock = ManualClock::new(DateTime::UNIX_EPOCH);
-    // The last entry is wrong, so that no stage follows.
+    // The last entry is wrong, so no further stage runs.
     let zip = (0..20).fold(Zip::app(), |zip, number| zip.file(number.to_string(), "x"));
     let zip = zip.item(Item::stored(b"z", b"x").local(|header| header.time += 1));
     let check = |seconds: u64| {

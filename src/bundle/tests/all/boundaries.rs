@@ -1,4 +1,4 @@
-//! Each limit: just below it, at it, and just above it.
+//! Each limit: just below it, at it and just above it.
 
 use bundle::{Code, Limits, Verdict};
 
@@ -14,13 +14,13 @@ fn code(bytes: &[u8]) -> Option<Code> {
     }
 }
 
-/// Checks a limit at its three places.
+/// Checks a limit at these three sizes.
 fn around(limit: usize, above: Code, build: impl Fn(usize) -> Vec<u8>) {
     let codes = [limit - 1, limit, limit + 1].map(|size| code(&build(size)));
     assert_eq!(codes, [None, None, Some(above)], "{}", above.as_str());
 }
 
-/// With the service's own limits.
+/// Rows that use the default limits.
 pub(crate) fn rows() -> Vec<Row> {
     let deep = |depth: usize| vec!["a"; depth].join("/");
     let long = [vec!["a".repeat(250); 4].join("/"), "b".repeat(21)].join("/");
@@ -61,7 +61,7 @@ fn what_exceeds_the_default_limits_is_refused() {
 
 #[test]
 fn the_size_of_the_archive_has_a_limit() {
-    // Extra fields make the archive larger, and nothing else.
+    // Extra fields enlarge the archive without other effects.
     let padded = |length: usize| {
         let padding = crate::build::extra(0xa11e, &vec![0; length]);
         Zip::app().item(Item::stored(b"a.bin", b"x").local(|header| header.extra = padding)).bytes()
@@ -122,7 +122,7 @@ fn the_length_of_a_path_and_of_its_names_have_limits() {
 #[test]
 fn the_directory_has_a_limit() {
     let of = |bytes: usize| {
-        // Each entry fills the directory with an extra field; the last one with what is missing.
+        // Each entry fills the directory with an extra field; the last one adds the rest.
         let directory = |zip: &Zip| -> usize {
             zip.items.iter().map(|item| 46 + item.central.name.len() + item.central.extra.len()).sum()
         };

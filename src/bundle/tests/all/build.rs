@@ -1,4 +1,4 @@
-//! A writer of archives that can lie in every field.
+//! An archive writer that can falsify every field.
 
 use std::io::{Cursor, Write as _};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use kernel::ManualClock;
 
-/// The fields of a header, local or in the directory.
+/// The fields of a local or directory header.
 #[derive(Clone)]
 pub(crate) struct Header {
     pub(crate) mark: [u8; 4],
@@ -21,16 +21,16 @@ pub(crate) struct Header {
     pub(crate) size: u32,
     pub(crate) name: Vec<u8>,
     pub(crate) extra: Vec<u8>,
-    /// The next five only in the directory.
+    /// The next five exist only in the directory.
     pub(crate) comment: Vec<u8>,
     pub(crate) disk: u16,
     pub(crate) internal: u16,
     pub(crate) attributes: u32,
-    /// Where the local header is; `None` is the truth.
+    /// Local header offset; `None` means the actual offset.
     pub(crate) offset: Option<u32>,
 }
 
-/// An entry: what comes before its local header, its headers, its data and what comes after.
+/// An entry: the bytes before its local header, its headers, its data and its descriptor.
 #[derive(Clone)]
 pub(crate) struct Item {
     pub(crate) gap: Vec<u8>,
@@ -38,9 +38,9 @@ pub(crate) struct Item {
     pub(crate) data: Vec<u8>,
     pub(crate) descriptor: Vec<u8>,
     pub(crate) central: Header,
-    /// Whether it is in the directory.
+    /// Whether the directory lists it.
     pub(crate) listed: bool,
-    /// Whether it is in the archive's body.
+    /// Whether the archive's body contains it.
     pub(crate) present: bool,
 }
 
@@ -72,7 +72,7 @@ impl Item {
         Self::stored(name, content).packed(8, deflate(content))
     }
 
-    /// The same content in another form.
+    /// The same content in another encoding.
     pub(crate) fn packed(mut self, method: u16, data: Vec<u8>) -> Self {
         let length = u32::try_from(data.len()).unwrap();
         self.data = data;
@@ -95,7 +95,7 @@ impl Item {
         self
     }
 
-    /// With a descriptor after the data, as writers to pipes do.
+    /// Adds a descriptor after the data, as writers to pipes do.
     pub(crate) fn streamed(self) -> Self {
         let mut item = self.both(|header| header.flags |= 1 << 3);
         (item.local.crc, item.local.packed, item.local.size) = (0, 0, 0);
@@ -153,7 +153,7 @@ impl Header {
     }
 }
 
-/// The end record; `None` is the truth.
+/// The end record; `None` means the actual value.
 #[derive(Clone, Default)]
 pub(crate) struct End {
     pub(crate) disk: u16,
@@ -169,7 +169,7 @@ pub(crate) struct End {
 #[derive(Clone, Default)]
 pub(crate) struct Zip {
     pub(crate) prefix: Vec<u8>,
-    /// Whether offsets count from the end of the prefix.
+    /// Whether offsets count from the prefix's end.
     pub(crate) unadjusted: bool,
     pub(crate) items: Vec<Item>,
     pub(crate) before_directory: Vec<u8>,
@@ -179,7 +179,7 @@ pub(crate) struct Zip {
 }
 
 impl Zip {
-    /// An archive with a page that is fine.
+    /// An archive with a valid page.
     pub(crate) fn app() -> Self {
         Self::default().item(Item::deflated(b"index.html", b"<!doctype html><title>App</title><p>Hello"))
     }
@@ -244,12 +244,12 @@ pub(crate) fn deflate(content: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn check(bytes: &[u8], limits: &Limits) -> Verdict {
-    // Time does not pass: what is refused does not depend on the machine.
+    // Time does not advance, so refusals do not depend on the machine.
     let clock = ManualClock::new(chrono::DateTime::UNIX_EPOCH);
     bundle::check(&mut Cursor::new(bytes), limits, &clock, Duration::from_secs(1)).unwrap()
 }
 
-/// The findings of a bundle that is refused.
+/// The findings of a refused bundle.
 pub(crate) fn refused(bytes: &[u8]) -> Vec<Finding> {
     match check(bytes, &Limits::DEFAULT) {
         Verdict::Refused(findings) => findings,
@@ -257,7 +257,7 @@ pub(crate) fn refused(bytes: &[u8]) -> Vec<Finding> {
     }
 }
 
-/// A bundle that is accepted.
+/// An accepted bundle.
 pub(crate) fn accepted(bytes: &[u8]) -> Accepted {
     match check(bytes, &Limits::DEFAULT) {
         Verdict::Accepted(accepted) => *accepted,
@@ -265,7 +265,7 @@ pub(crate) fn accepted(bytes: &[u8]) -> Accepted {
     }
 }
 
-/// An extra field.
+/// Builds an extra field.
 pub(crate) fn extra(id: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(value.len()).unwrap();
     id.to_le_bytes().into_iter().chain(length.to_le_bytes()).chain(value.iter().copied()).collect()

@@ -1,5 +1,5 @@
-//! Bundles in the shapes of five build tools' outputs. The texts are our own: what matters are names, places of scripts and
-//! attributes.
+//! Bundles shaped like the output of five build tools. The texts are our own: the names, the script positions and the
+//! attributes matter.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     files.iter().fold(Zip::default(), |zip, (path, content)| zip.file(path, content)).bytes()
 }
 
-/// Checks that the files are accepted, and that pages have these inline scripts.
+/// Checks that the files are accepted and that pages have these inline scripts.
 fn is_accepted(files: &[(&str, &str)], scripts: &[(&str, &[&str])]) -> Accepted {
     let bundle = accepted(&archive(files));
     assert_eq!(bundle.files.len(), files.len());
@@ -30,7 +30,7 @@ fn is_accepted(files: &[(&str, &str)], scripts: &[(&str, &[&str])]) -> Accepted 
     bundle
 }
 
-/// The one finding of the files with another.
+/// The only finding after adding a file.
 fn with<'a>(mut files: Files<'a>, path: &'a str, content: &'a str) -> (Code, String) {
     files.push((path, content));
     let mut findings = refused(&archive(&files));
@@ -41,7 +41,7 @@ fn with<'a>(mut files: Files<'a>, path: &'a str, content: &'a str) -> (Code, Str
     (finding.code, finding.detail)
 }
 
-/// The guide names each setting that a detail names.
+/// Checks that the guide names each setting in a detail.
 fn guide_says(detail: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/APPS.md");
     let guide = std::fs::read_to_string(path).unwrap();

@@ -1,4 +1,4 @@
-//! Bindings and collections outside of a manifest.
+//! Bindings and collections outside a manifest.
 
 use bundle::declared::{binding, collection};
 use bundle::{Code, Finding};
@@ -23,7 +23,7 @@ fn a_binding_and_a_collection_are_read() {
     assert_eq!((name.as_str(), read.schema), ("likes", Some(serde_json::json!({"a": 1}))));
 }
 
-/// Readers of JSON disagree about which of the two counts.
+/// JSON readers disagree about which of the two counts.
 #[test]
 fn repeated_members_are_refused_at_any_depth() {
     let capabilities = r#""capabilities": {"anonymous": [], "member": []}"#;

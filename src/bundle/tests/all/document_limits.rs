@@ -1,4 +1,4 @@
-//! Each limit of documents and the manifest: just below it, at it, and just above it.
+//! Each limit for documents and the manifest: just below it, at it and just above it.
 
 use bundle::Code;
 
@@ -23,7 +23,7 @@ fn the_size_of_a_document_has_a_limit() {
 
 #[test]
 fn the_depth_of_a_document_has_a_limit() {
-    // With `<html>` and `<body>`.
+    // Includes `<html>` and `<body>`.
     around(512, Code::HtmlParseLimit, |depth| page("<div>".repeat(depth - 2)));
     around(512, Code::HtmlParseLimit, |depth| {
         Zip::app().file("a.xml", "<a>".repeat(depth) + &"</a>".repeat(depth)).bytes()
@@ -41,7 +41,7 @@ fn the_attributes_of_a_tag_have_a_limit() {
 
 #[test]
 fn the_elements_of_a_document_have_a_limit() {
-    // With `<html>`, `<head>` and `<body>`.
+    // Includes `<html>`, `<head>` and `<body>`.
     around(500_000, Code::HtmlParseLimit, |count| page("<br>".repeat(count - 3)));
 }
 

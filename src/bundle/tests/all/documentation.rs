@@ -1,4 +1,4 @@
-//! What the guide says about codes and examples.
+//! The guide's codes and examples.
 
 use bundle::Code;
 

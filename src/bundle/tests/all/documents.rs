@@ -1,4 +1,4 @@
-//! Documents that are accepted, what findings say, and how long a check may take.
+//! Accepted documents, the text of findings, and the time limit of a check.
 
 use bundle::Code;
 
@@ -198,7 +198,7 @@ fn findings_about_common_elements_say_what_to_change() {
     assert_eq!(detail, "The attribute `href` of `<a>` has the address `javascript:go()`.");
 }
 
-/// A clock on which each look takes 50 ms.
+/// A clock that advances 50 ms per reading.
 struct Ticking(std::sync::atomic::AtomicU32);
 
 impl kernel::Clock for Ticking {
@@ -226,10 +226,10 @@ pub(crate) fn ticking_for(
     bundle::check(&mut std::io::Cursor::new(bytes), &bundle::Limits::DEFAULT, &Ticking(0.into()), time)
 }
 
-/// Reading them takes little time of the processor, whatever the clock shows.
+/// Parsing takes little processor time, whatever the clock shows.
 #[test]
 fn a_busy_machine_delays_a_check_and_refuses_no_document() {
-    // More than 40 parts, and a look at the clock after each.
+    // More than 40 parts, with a clock reading after each.
     let html = document("a.html", format!("<!doctype html>{}", "<br>x\n".repeat(40_000)));
     let svg = document("a.svg", format!("<svg>{}</svg>", "<g/>".repeat(20_000)));
     for slow in [html, svg] {
@@ -240,7 +240,7 @@ fn a_busy_machine_delays_a_check_and_refuses_no_document() {
 
 #[test]
 fn a_tag_of_very_many_attributes_does_not_hold_a_check_up() {
-    // The parser compares each attribute with all before it.
+    // The parser compares each attribute with all earlier ones.
     let attributes: String = (0..500_000).map(|number| format!(" {number:x}")).collect();
     let bytes = page(format!("<p{attributes}>"));
     let clock = kernel::SystemClock::new();

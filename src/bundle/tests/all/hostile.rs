@@ -1,4 +1,4 @@
-//! All hostile bundles: how many there are, and that each code is provoked.
+//! All hostile bundles: their number, and at least one per code.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use bundle::{Code, MAX_FINDINGS};
 use crate::build::refused;
 use crate::{ambiguous, boundaries, kinds, manifest, markup, names, structure};
 
-/// A bundle that is refused.
+/// A bundle that must be refused.
 pub(crate) struct Row {
     pub(crate) what: String,
     pub(crate) code: Code,
@@ -18,7 +18,7 @@ pub(crate) fn row(what: impl Into<String>, code: Code, bytes: Vec<u8>) -> Row {
     Row { what: what.into(), code, bytes }
 }
 
-/// Each row is refused with its code first, in the order of precedence, and the same again.
+/// Each row is refused, its code comes first, and a second check gives the same result.
 pub(crate) fn all_are_refused(rows: &[Row]) {
     let mut wrong = Vec::new();
     for Row { what, code, bytes } in rows {

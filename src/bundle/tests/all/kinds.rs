@@ -1,4 +1,4 @@
-//! Files that are archives or programs, by content and by name.
+//! Archives and programs, detected by content and by name.
 
 use bundle::{Code, media_type};
 
@@ -9,7 +9,7 @@ fn holding(content: impl AsRef<[u8]>) -> Vec<u8> {
     Zip::app().file("data.bin", content).bytes()
 }
 
-/// Bytes with a mark somewhere.
+/// Bytes with a mark at a position.
 fn marked(length: usize, at: usize, mark: &[u8]) -> Vec<u8> {
     let mut bytes = vec![b' '; length];
     bytes[at..at + mark.len()].copy_from_slice(mark);
@@ -62,7 +62,7 @@ fn trailers() -> Vec<Row> {
     let long = [vec![b'-'; 300_000], zip.clone()].concat();
     let comment = [long.clone(), vec![b'-'; 60_000]].concat();
     let many = (0..3000).fold(Zip::app(), |zip, number| zip.file(format!("{number}.txt"), "x")).bytes();
-    // The end record gives no numbers; those of the ZIP64 record before it count.
+    // The end record has no numbers; the preceding ZIP64 record's numbers count.
     let zip64 = |record: bool, sentinels: bool| {
         let directory = u64::try_from(zip.len() - 22).unwrap();
         let mut end = End { entries: Some(0), size: Some(0), offset: Some(0), ..End::default() };
@@ -151,7 +151,7 @@ fn texts_and_pictures_that_only_look_like_archives_are_accepted() {
         ("b.js", b"const end = 'PK\\x05\\x06'; // PK and ustar".to_vec()),
         ("c.txt", b"BZh is the mark of bzip2".to_vec()),
         ("d.txt", b"PK is not a mark".to_vec()),
-        // An end record that leads nowhere, as the source of an archiver can contain it.
+        // An end record without a directory, as an archiver's source code may contain it.
         ("e.bin", [b"PK\x05\x06".as_slice(), &[0; 40]].concat().into_iter().rev().collect()),
         (
             "f.bin",

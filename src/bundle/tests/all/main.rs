@@ -1,4 +1,4 @@
-//! Bundles that the tests build themselves, field by field, and bundles of common writers.
+//! Bundles built field by field, and bundles from common writers.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod ambiguous;

@@ -1,4 +1,4 @@
-//! Manifests that are refused, and manifests that are not.
+//! Refused and accepted manifests.
 
 use bundle::Code;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn with(manifest: impl AsRef<[u8]>) -> Vec<u8> {
     Zip::app().file("service.app.json", manifest).bytes()
 }
 
-/// A manifest with all members, changed at a place.
+/// A manifest with all members, changed at a pointer.
 fn changed(pointer: &str, value: Value) -> Value {
     let mut manifest = json!({
         "schema_version": 1,
@@ -208,7 +208,7 @@ fn manifests_that_break_a_rule_are_refused() {
     all_are_refused(&rows());
 }
 
-/// A manifest with `count` bindings, each with a schema of 32 different patterns.
+/// A manifest with `count` bindings, each with a schema of 32 distinct patterns.
 fn with_patterns(count: usize) -> Vec<u8> {
     let binding = |number: usize| {
         let patterns: Vec<Value> =
@@ -238,7 +238,7 @@ fn the_patterns_of_all_schemas_have_a_limit() {
 fn a_manifest_is_read_within_the_deadline_of_the_check() {
     let with_schemas = |seconds| ticking(&with_patterns(8), seconds);
     assert!(matches!(with_schemas(1_000), Ok(bundle::Verdict::Accepted(_))));
-    // Just enough time for the stages before, and for a manifest of another content.
+    // Just enough time for the earlier stages and for a manifest with other content.
     let empty = with(r#"{"schema_version": 1, "bindings": {}}"#);
     let before = (1..1_000).find(|millis| {
         let time = std::time::Duration::from_millis(50) * *millis;

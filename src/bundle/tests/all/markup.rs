@@ -1,11 +1,11 @@
-//! Documents that are refused.
+//! Refused documents.
 
 use bundle::Code;
 
 use crate::build::Zip;
 use crate::hostile::{Row, all_are_refused, row};
 
-/// A bundle with this in its page's body.
+/// A bundle whose page has this body.
 pub(crate) fn page(body: impl AsRef<[u8]>) -> Vec<u8> {
     let page = [b"<!doctype html>\n<title>App</title>\n", body.as_ref()].concat();
     Zip::default().file("index.html", page).bytes()

@@ -1,4 +1,4 @@
-//! Names that are refused, and names that are not.
+//! Refused and accepted names.
 
 use bundle::Code;
 
@@ -10,7 +10,7 @@ fn named(name: impl AsRef<[u8]>) -> Vec<u8> {
     Zip::app().file(name, "x").bytes()
 }
 
-/// Files beside the page.
+/// A bundle with a page and these files.
 fn files(names: &[&str]) -> Vec<u8> {
     names.iter().fold(Zip::app(), |zip, name| zip.file(name, "x")).bytes()
 }
@@ -222,7 +222,7 @@ fn kinds_of_entries() -> Vec<Row> {
     rows
 }
 
-/// Other readers extract what the service drops.
+/// Other readers extract the files that the service drops.
 fn junk() -> Vec<Row> {
     let mut rows = all(
         Code::UnsafePath,
@@ -421,7 +421,7 @@ fn paths_in_findings_cannot_drive_a_terminal() {
 
 #[test]
 fn folders_are_compared_within_the_deadline() {
-    // The first time, in looks at the clock, that is enough.
+    // The first sufficient time, in clock readings.
     let looks = |name: &str| {
         let zip = Zip::app().file(name, "x").bytes();
         let is_enough = |looks: &u32| {

@@ -1,4 +1,4 @@
-//! The hashes of inline scripts, as a browser computes them, and the policies with them.
+//! Inline script hashes, as a browser computes them, and the policies that contain them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -59,7 +59,7 @@ fn scripts_are_hashed_as_a_browser_reads_them() {
             "<svg><script src=https://cdn.example/a.js>a()</script></svg>".to_owned(),
             "a()",
         ),
-        // `<b>` ends the SVG, and with it the script.
+        // `<b>` ends the SVG and thus the script.
         ("elements in SVG", "<svg><script>a<b>x</b>c</script></svg>".to_owned(), "a"),
     ] {
         let file = index(&page);
@@ -135,14 +135,14 @@ fn a_policy_above_8_kib_is_refused() {
     };
     let secure = bundle::OVER_HTTPS.len();
     let policy = accepted(&with("a")).files.remove(0).policy.unwrap();
-    // A host of labels.
+    // A host name with several labels.
     let host =
         |length: usize| (0..length).map(|at| if at % 60 == 30 { '.' } else { 'a' }).collect::<String>();
     let room = 8 * 1024 - policy.len() - secure;
     assert_eq!(accepted(&with(&host(1 + room))).files[0].policy.as_ref().unwrap().len() + secure, 8 * 1024);
     let findings = refused(&with(&host(2 + room)));
     assert_eq!((findings.len(), findings[0].code), (1, Code::CspTooLarge));
-    // Once, and where it can be changed.
+    // One finding, at the member that can be changed.
     assert_eq!(findings[0].path.as_deref(), Some("service.app.json"));
     let detail = "`/csp/frame_ancestors` brings a policy to 8193 bytes; at most 8192 are allowed.";
     assert_eq!(findings[0].detail, detail);
@@ -150,7 +150,7 @@ fn a_policy_above_8_kib_is_refused() {
 
 #[test]
 fn the_policies_of_a_bundle_have_at_most_16_mib_together() {
-    // As many inline scripts as a document may have.
+    // The maximum number of inline scripts per document.
     let page: String = (0..100).map(|n| format!("<script>{n}</script>")).collect();
     let one = index(&page).policy.unwrap().len();
     let with = |documents: usize| {

@@ -1,4 +1,4 @@
-//! Any bytes: a check never panics, and its result depends on the bytes alone.
+//! Arbitrary bytes: a check never panics, and its result depends on the bytes alone.
 
 use std::io::Cursor;
 
@@ -10,7 +10,7 @@ use crate::build::{Item, Zip, check, extra};
 
 const LIMITS: Limits = Limits { compressed: 1 << 20, expanded: 1 << 20, files: 50, file: 1 << 19, depth: 8 };
 
-/// Checks twice; the contents of an accepted bundle can be read.
+/// Checks twice; an accepted bundle's contents can be read.
 fn same_twice(bytes: &[u8]) {
     match (check(bytes, &LIMITS), check(bytes, &LIMITS)) {
         (Verdict::Refused(first), Verdict::Refused(second)) => {
@@ -41,7 +41,7 @@ fn base() -> Zip {
         .item(Item::deflated(b"c.txt", b"text").both(|header| header.extra = time.clone()))
 }
 
-/// Parts of documents that parsers treat in a special way.
+/// Document parts that parsers treat specially.
 const PARTS: &[&str] = &[
     "<!doctype html>",
     "<svg>",

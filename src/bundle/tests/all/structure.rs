@@ -1,4 +1,4 @@
-//! Archives with more than one meaning, or none.
+//! Archives with several interpretations or none.
 
 use bundle::Code;
 
@@ -7,7 +7,7 @@ use crate::hostile::{Row, all_are_refused, row};
 
 const TEXT: &[u8] = b"body{color:red}body{color:red}body{color:red}";
 
-/// The page, and a second file that was changed.
+/// A bundle with the page and a changed second file.
 fn second(change: impl FnOnce(Item) -> Item) -> Vec<u8> {
     Zip::app().item(change(Item::deflated(b"a.css", TEXT))).bytes()
 }
@@ -20,7 +20,7 @@ fn app(change: impl FnOnce(&mut Zip)) -> Vec<u8> {
     Zip::app().file("a.css", TEXT).with(change).bytes()
 }
 
-/// A header of an entry that the directory does not list.
+/// A header for an entry that the directory does not list.
 fn unlisted() -> Vec<u8> {
     app(|zip| zip.items[1].listed = false)
 }
@@ -149,7 +149,7 @@ fn ends() -> Vec<Row> {
     bytes.into_iter().map(|(what, bytes)| row(what, Code::ZipMalformed, bytes)).collect()
 }
 
-/// Bytes of the directory of the archive with two files.
+/// The directory's bytes in the archive with two files.
 fn directory_bytes(zip: &Zip) -> usize {
     zip.items.iter().map(|item| 46 + item.central.name.len()).sum()
 }
@@ -272,7 +272,7 @@ fn overlaps() -> Vec<Row> {
         }
         zip.bytes()
     };
-    // The inner header is in the data of the outer entry.
+    // The inner header is in the outer entry's data.
     let inner = Zip::default().item(Item::stored(b"b.css", TEXT)).bytes();
     let inner = &inner[..30 + 5 + TEXT.len()];
     let mut quoted = Zip::app().item(Item::stored(b"a.css", inner));

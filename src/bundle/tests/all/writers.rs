@@ -1,4 +1,4 @@
-//! Archives of writers that people use, each accepted with the same files.
+//! Archives from common writers, each accepted with the same files.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -34,7 +34,7 @@ fn is_complete(archive: &[u8], files: &[(&str, &str)]) {
     assert_eq!(found, expected);
 }
 
-/// A test whose tool is missing fails with the line that installs it.
+/// A test whose tool is missing fails with the install command.
 fn needs(name: &str) {
     if let Ok(line) = std::env::var(format!("CALLBOARD_MISSING_{name}")) {
         panic!("{name} is not there: run `{line}`");
@@ -47,7 +47,7 @@ fn output(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-/// Runs a script that writes the archive to the path or, with `-`, to standard output.
+/// Runs a script that writes the archive to a path or, with `-`, to standard output.
 fn script(program: &str, name: &str, form: &str) -> Vec<u8> {
     let folder = folder();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/others").join(name);

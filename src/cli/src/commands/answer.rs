@@ -1,4 +1,4 @@
-//! `callboard answer`: answers a run that waits for somebody.
+//! `callboard answer`: answers a run that waits for a person.
 
 use clap::Args;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Answers how to print what goes wrong, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         with_service(&options, async |session| self.perform(session).await)
@@ -47,7 +47,7 @@ impl Answer {
         }
     }
 
-    /// The question that is meant.
+    /// Finds the question to answer.
     fn question<'a>(&self, run: &'a RunRecord) -> Result<&'a WaitsFor, Failure> {
         let named = |question: &&WaitsFor| self.key.as_ref().is_none_or(|key| *key == question.key);
         let mut found = run.waits_for.iter().filter(named);
@@ -87,7 +87,7 @@ fn show(session: &Session, run: &RunRecord) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One question on one line.
+/// Formats a question in one line.
 pub(crate) fn line(question: &WaitsFor) -> String {
     let mut line = Paint::stdout().bold(harmless(&question.key)).clone();
     if let Some(message) = &question.message {

@@ -1,4 +1,4 @@
-//! `callboard audit`: who did what, and who was kept from it.
+//! `callboard audit`: lists actions and refused attempts with their actors.
 
 use clap::{Args, ValueEnum};
 use client::{AuditFilter, Part};
@@ -8,7 +8,7 @@ use crate::options::{ClientOptions, Session, with_service};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::table::{self, second};
 
-/// Most rows of one answer.
+/// Maximum rows per page.
 const PART: u32 = 200;
 
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ enum Outcome {
 }
 
 impl Audit {
-    /// Answers how to print what goes wrong, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         with_service(&options, async |session| self.perform(session).await)

@@ -1,11 +1,11 @@
-//! `callboard completions`: what a shell needs to complete commands.
+//! `callboard completions`: prints shell completion scripts.
 
 use clap::Command;
 use clap_complete::Shell;
 
 use crate::output::{Failure, say};
 
-/// Prints the script of a shell.
+/// Prints a shell's completion script.
 pub(crate) fn run(shell: Shell, mut command: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "callboard", &mut script);

@@ -39,7 +39,7 @@ pub(crate) struct Delete {
     options: ClientOptions,
 }
 
-/// Answers how to print what goes wrong, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: IndexCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     match command {
         IndexCommand::List(command) => in_workspace!(command, outer),

@@ -1,4 +1,4 @@
-//! `callboard logout`: is nobody again.
+//! `callboard logout`: ends the sign-in.
 
 use clap::Args;
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(crate) struct Logout {
 }
 
 impl Logout {
-    /// Answers how to print what goes wrong, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.or(outer);
         (options.output(), block_on(leave(&options, self.everywhere)))

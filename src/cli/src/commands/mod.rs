@@ -35,7 +35,7 @@ use ::config::{Config, Problems, Source};
 
 use crate::output::Failure;
 
-/// The configuration, or all that is wrong with it.
+/// Loads the configuration; the failure lists all problems.
 fn load() -> Result<(Source, Config), Failure> {
     let source = Source::from_env();
     let config = Config::load(&source).map_err(|problems| Failure::from(told(&problems)))?;

@@ -7,9 +7,9 @@ use textwrap::WordSplitter;
 
 use crate::output::{Failure, pretty, say};
 
-/// Letters of a line.
+/// Line width in characters.
 const WIDTH: usize = 100;
-/// Where the text of a field begins.
+/// Column of a field's text.
 const INDENT: usize = 34;
 
 pub(crate) fn list(json: bool) -> Result<(), Failure> {
@@ -71,7 +71,7 @@ fn fields(text: &mut String, title: &str, rows: &[FieldRow]) {
     }
 }
 
-/// What is left of a line after an indent; words are not split at hyphens.
+/// Wrap options for a line after an indent; words are not split at hyphens.
 fn width(indent: usize) -> textwrap::Options<'static> {
     textwrap::Options::new(WIDTH - indent).word_splitter(WordSplitter::NoHyphenation).break_words(false)
 }

@@ -44,7 +44,7 @@ pub(crate) struct Rerun {
 }
 
 impl Rerun {
-    /// Returns how to print errors, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         with_service(&options, async |session| self.perform(session).await)

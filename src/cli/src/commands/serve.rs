@@ -23,7 +23,7 @@ pub(crate) fn run() -> Result<(), Failure> {
                 return Ok(());
             }
         };
-        // Whether somebody reads this or not, there are those who chat.
+        // A closed standard output must not stop the service.
         let _ = say(format_args!("listening on {}", running.origin()));
         serve_until_told(running, &mut signals).await
     })

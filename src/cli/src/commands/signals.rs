@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP, from before the start on, so that neither an interrupted start nor a closed terminal leaves a
-//! database behind.
+//! SIGINT, SIGTERM and SIGHUP, handled before the start, so that neither an interrupted start nor a closed terminal
+//! leaves a database running.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -12,7 +12,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From here on the signals no longer end the process by themselves.
+    /// Installs the handlers; the signals no longer end the process by themselves.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let listen = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
         Ok(Self {
@@ -22,7 +22,7 @@ impl Signals {
         })
     }
 
-    /// Waits until one of them comes.
+    /// Waits for one of the signals.
     pub(crate) async fn told(&mut self) {
         let hangup = async {
             match &mut self.hangup {
@@ -38,11 +38,11 @@ impl Signals {
     }
 }
 
-/// Ctrl-C alone, for a command that does something about it before it leaves.
+/// Ctrl-C only, for a command that cleans up before it exits.
 pub(crate) struct Interrupts(Option<Signal>);
 
 impl Interrupts {
-    /// From here on Ctrl-C no longer ends the process by itself.
+    /// Installs the handler; Ctrl-C no longer ends the process by itself.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let signal = signal(SignalKind::interrupt());
         signal
@@ -50,12 +50,12 @@ impl Interrupts {
             .map_err(|error| format!("cannot listen for signals: {error}").into())
     }
 
-    /// Somebody else listens.
+    /// Never fires, because another part of the program handles Ctrl-C.
     pub(crate) fn elsewhere() -> Self {
         Self(None)
     }
 
-    /// Waits for the next one.
+    /// Waits for the next Ctrl-C.
     pub(crate) async fn told(&mut self) {
         match &mut self.0 {
             Some(signal) => {
@@ -66,7 +66,7 @@ impl Interrupts {
     }
 }
 
-/// Whether SIGHUP is ignored, as `nohup` leaves it for us; listening would undo that.
+/// Whether SIGHUP is ignored, as `nohup` arranges; a handler would undo that.
 fn outlives_terminal() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

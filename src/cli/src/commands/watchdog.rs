@@ -1,4 +1,4 @@
-//! Ends the process when its stop takes too long, and at a second signal.
+//! Ends the process if its stop takes too long, or at a second signal.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use kernel::{Clock, SystemClock};
 use super::signals::Signals;
 use crate::output::Failure;
 
-/// How long a stop may take after the notice.
+/// Maximum duration of a stop after the notice period.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 
-/// Watches a stop that begins now, until the process has ended: a signal from here on is the second one. The thread and its runtime
-/// depend on nothing that may be stuck.
+/// Watches a stop that begins now; the next signal counts as the second one. The thread and its runtime depend on
+/// nothing that may be stuck.
 pub(crate) fn watch_stop(notice: Duration) -> Result<(), Failure> {
     let failed = |error: std::io::Error| format!("cannot watch the stop: {error}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;

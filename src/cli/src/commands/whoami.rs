@@ -1,4 +1,4 @@
-//! `callboard whoami`: who one is to a service, and what that allows.
+//! `callboard whoami`: shows the caller's identity and permissions.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -23,22 +23,22 @@ pub(crate) struct Whoami {
     options: ClientOptions,
 }
 
-/// Whose token is sent, as far as the service says.
+/// The identity that belongs to the sent token, as far as the service reveals it.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Identity {
-    /// Somebody who has signed in here.
+    /// A signed-in user.
     User(Me),
-    /// A program. Only who may view tokens is told what it allows.
+    /// A service token. Its permissions are known only to callers that may view tokens.
     ServiceToken { id: String, token: Option<ServiceTokenRecord> },
-    /// Somebody whom another service vouches for; what the token says of them.
+    /// A user of another issuer, with the token's claims.
     Jwt { claims: Map<String, Value> },
-    /// The bootstrap token: any other that the service takes.
+    /// The bootstrap token: any other token that the service accepts.
     Bootstrap,
 }
 
 impl Whoami {
-    /// Answers how to print what goes wrong, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.or(outer);
         with_service(&options, perform)
@@ -72,8 +72,8 @@ async fn perform(session: &Session) -> Result<(), Failure> {
 }
 
 impl Identity {
-    /// Asks the service at most one thing, and nothing that would count as a failure of somebody with a good token;
-    /// `None` when it knows nobody with this one.
+    /// Identifies the caller with at most one request, which cannot count as a failed attempt with a valid token.
+    /// Returns `None` if the service does not know the token.
     pub(crate) async fn of(client: &Client, token: &Secret) -> Result<Option<Self>, ClientError> {
         if let Some(id) = service_token_id(token) {
             return match client.service_token(&id).await {
@@ -87,14 +87,14 @@ impl Identity {
         if claims.as_ref().is_some_and(|claims| claims.contains_key("sid")) {
             return client.me().await.map(|me| Some(Self::User(me)));
         }
-        // Whoever may not look is known all the same.
+        // A caller without the scope is authenticated all the same.
         match client.service_tokens(None, &Part { limit: Some(1), cursor: None }).await {
             Err(error) if !is_scope(&error) => Err(error),
             _ => Ok(Some(claims.map_or(Self::Bootstrap, |claims| Self::Jwt { claims }))),
         }
     }
 
-    /// Who, in a few words.
+    /// The identity in a few words.
     pub(crate) fn title(&self) -> String {
         match self {
             Self::User(me) => me.user.email.clone().unwrap_or_else(|| me.user.id.clone()),
@@ -135,7 +135,7 @@ impl Identity {
     }
 }
 
-/// A workspace with what a role allows there.
+/// A workspace and the permissions of its role.
 fn role(place: &WorkspaceRole) -> String {
     let allows = match place.role.as_str() {
         "viewer" => "reads",
@@ -147,13 +147,13 @@ fn role(place: &WorkspaceRole) -> String {
     format!("{} ({}) {allows}", place.slug, place.role).trim_end().to_owned()
 }
 
-/// The id that the secret of a service token names, which is no secret.
+/// The id in a service token's secret; the id is not secret.
 pub(crate) fn service_token_id(token: &Secret) -> Option<String> {
     let id = token.expose_secret().strip_prefix("svc_")?.split('_').next()?;
     Uuid::try_parse(id).ok().map(|id| id.to_string())
 }
 
-/// What a JWT says. The service is to judge it.
+/// The claims of a JWT, unverified; the service verifies them.
 fn claims(token: &Secret) -> Option<Map<String, Value>> {
     let mut parts = token.expose_secret().split('.');
     let (_, payload, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {

@@ -1,4 +1,4 @@
-//! Changes the profile file: what else stands in it is kept, comments too, and nobody else may read it.
+//! Edits the profile file: preserves other content and comments, and keeps the file private.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -14,13 +14,13 @@ use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 use super::{ACCESS_EXPIRES, ACCESS_TOKEN, REFRESH_TOKEN, SignIn};
 use crate::output::Failure;
 
-/// The profile file, which no other command changes meanwhile. What is to be changed is read behind the lock.
+/// The locked profile file. Content must be read after the lock is taken.
 pub(crate) struct Held {
     path: PathBuf,
     _lock: File,
 }
 
-/// A change that can be written: everything that may fail before was tried.
+/// A prepared change: every check that may fail has been done.
 pub(crate) struct Draft {
     path: PathBuf,
     file: NamedTempFile,
@@ -29,7 +29,7 @@ pub(crate) struct Draft {
 }
 
 impl Held {
-    /// Waits for its turn.
+    /// Waits for the lock.
     pub(crate) fn lock() -> Result<Self, Failure> {
         let path = super::own_path().ok_or_else(|| {
             Failure::usage("cannot locate the profile file: neither XDG_CONFIG_HOME nor HOME is set")
@@ -48,14 +48,14 @@ impl Held {
         }
     }
 
-    /// Where it is.
+    /// The file's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Begins to change the table of this name, which need not be there.
+    /// Starts a change to the table `name`, which may not exist yet.
     pub(crate) fn draft(&self, name: &str) -> Result<Draft, Failure> {
-        // A link stays one: what it points to is changed.
+        // A symbolic link is kept: its target is changed.
         let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -71,7 +71,7 @@ impl Held {
 }
 
 impl Draft {
-    /// Puts a sign-in at this address into the table, in the place of what it says of another one and of a token.
+    /// Stores a sign-in for this address in the table, and replaces a sign-in or a token.
     pub(crate) fn keep_sign_in(self, api_url: &str, sign_in: &SignIn) -> Result<(), Failure> {
         self.change(|table| {
             table.remove("service_token");
@@ -85,7 +85,7 @@ impl Draft {
         })
     }
 
-    /// The same with a service token.
+    /// Like [`Self::keep_sign_in`], with a service token.
     pub(crate) fn keep_token(self, api_url: &str, token: &Secret) -> Result<(), Failure> {
         self.change(|table| {
             forget(table);
@@ -96,7 +96,7 @@ impl Draft {
         })
     }
 
-    /// Takes every token out of the table.
+    /// Removes every token from the table.
     pub(crate) fn keep_nothing(self) -> Result<(), Failure> {
         self.change(|table| {
             forget(table);
@@ -121,7 +121,7 @@ fn forget(table: &mut dyn TableLike) {
     }
 }
 
-/// All of it or nothing, also when the machine stops in the middle. A temporary file has the rights 0600.
+/// Writes atomically, even if the machine stops halfway. A temporary file has mode 0600.
 fn write(mut file: NamedTempFile, path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;

@@ -1,6 +1,6 @@
-//! The profile file: a table for each service that one talks to.
+//! The profile file: a table per service.
 //!
-//! No message repeats a value of it: it holds tokens.
+//! Messages never repeat its values, because it contains tokens.
 
 mod edit;
 
@@ -16,15 +16,15 @@ use toml::de::{DeTable, DeValue};
 pub(crate) use self::edit::{Draft, Held};
 use crate::output::Failure;
 
-/// The table that is taken when none is named.
+/// The default table.
 pub(crate) const DEFAULT: &str = "default";
 
-/// The members of a sign-in, which `callboard login` writes.
+/// The members of a sign-in, written by `callboard login`.
 const ACCESS_TOKEN: &str = "access_token";
 const ACCESS_EXPIRES: &str = "access_expires";
 const REFRESH_TOKEN: &str = "refresh_token";
 
-/// What a table says.
+/// The content of a table.
 #[derive(Debug, Default)]
 pub(crate) struct Profile {
     pub(crate) api_url: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Profile {
     pub(crate) workspace: Option<String>,
 }
 
-/// The tokens of somebody who has signed in.
+/// The tokens of a signed-in user.
 #[derive(Debug, Clone)]
 pub(crate) struct SignIn {
     pub(crate) access_token: Secret,
@@ -42,7 +42,7 @@ pub(crate) struct SignIn {
     pub(crate) refresh_token: Secret,
 }
 
-/// Reads a profile; without a name, the table `default` where there is one.
+/// Reads a profile; without a name, the table `default` if it exists.
 pub(crate) fn read(name: Option<&str>) -> Result<Profile, Failure> {
     let Some(path) = own_path() else {
         return match name {
@@ -66,7 +66,7 @@ pub(crate) fn read(name: Option<&str>) -> Result<Profile, Failure> {
     }
 }
 
-/// Reads a profile that may not be there yet.
+/// Reads a profile that may not exist yet.
 pub(crate) fn read_if_any(name: &str) -> Result<Profile, Failure> {
     let Some(path) = own_path() else { return Ok(Profile::default()) };
     let text = match std::fs::read_to_string(&path) {
@@ -85,7 +85,7 @@ fn own_path() -> Option<PathBuf> {
     path(std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"))
 }
 
-/// `$XDG_CONFIG_HOME/callboard/config.toml`, else the same in `~/.config`. A relative folder counts as unset.
+/// `$XDG_CONFIG_HOME/callboard/config.toml`, else the same path in `~/.config`. A relative folder counts as unset.
 fn path(config_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |folder: OsString| Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute());
     let config = config_home.and_then(absolute);
@@ -93,7 +93,7 @@ fn path(config_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf
     Some(config.join(Path::new("callboard/config.toml")))
 }
 
-/// `, line 3`, or nothing where no line is at fault; and what is wrong.
+/// The location (`, line 3`, or empty if no line is at fault), and the error.
 type Wrong = (String, String);
 
 fn choose(text: &str, name: Option<&str>) -> Result<Profile, Wrong> {
@@ -110,7 +110,7 @@ fn choose(text: &str, name: Option<&str>) -> Result<Profile, Wrong> {
     }
 }
 
-/// Every table; one that is wrong makes the whole file wrong.
+/// Reads every table; an error in one table makes the whole file invalid.
 fn tables(text: &str) -> Result<Vec<(String, Profile)>, Wrong> {
     let line = |at: usize| {
         let before = text.get(..at).unwrap_or(text);
@@ -170,7 +170,7 @@ fn profile(name: &str, table: &DeTable<'_>) -> Result<Profile, (usize, String)> 
     Ok(profile)
 }
 
-/// There is all of a sign-in or nothing of it, and one way to be somebody.
+/// Checks that a sign-in is complete, and that a table has only one kind of credentials.
 fn whole(name: &str, profile: &Profile, table: &DeTable<'_>) -> Result<(), String> {
     let parts = [ACCESS_TOKEN, ACCESS_EXPIRES, REFRESH_TOKEN];
     let some = parts.iter().any(|part| table.contains_key(*part));

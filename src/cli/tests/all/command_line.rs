@@ -1,4 +1,4 @@
-//! The binary as somebody at a terminal meets it.
+//! The binary as a terminal user sees it.
 
 use std::io::BufRead;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use wire::{AppRecord, CreateApp, CreateVersion, CreateWorkflow, PublishRequest};
 
 use crate::support::{Running, callboard, folder, run, text};
 
-/// The embedded database has stopped with the service: it has taken its own file away.
+/// Checks that the embedded database has stopped with the service and removed its pid file.
 fn assert_no_database(folder: &tempfile::TempDir) {
     assert!(!folder.path().join("data/postgres/postmaster.pid").exists(), "a database was left running");
 }
@@ -73,7 +73,7 @@ fn shells_are_told_how_to_complete_commands() {
             "{shell}: {script}"
         );
     }
-    // What is written is what the shell reads.
+    // The shell can load the generated script.
     let folder = folder();
     let file = folder.path().join("completions.bash");
     std::fs::write(&file, run(&["completions", "bash"], &[]).stdout).unwrap();
@@ -91,7 +91,7 @@ fn a_reader_that_goes_ends_a_command_quietly() {
         [["config", "show"].as_slice(), &["config", "show", "--output", "json"], &["demo", "--exit"]]
     {
         let mut running = Running::start(callboard(&folder, arguments, &[]));
-        // The pipe holds no more than 64 kB, and the demo is not done at its first line.
+        // The pipe buffers at most 64 kB, and the demo has more to print after its first line.
         let mut line = String::new();
         running.output.take().unwrap().read_line(&mut line).unwrap();
         assert!(!line.is_empty());
@@ -165,7 +165,7 @@ fn a_start_that_is_interrupted_leaves_no_database() {
     let (status, log) = running.stop();
     assert_eq!((status, log.as_str()), (Some(0), ""));
     let pid = folder.path().join("data/postgres/postmaster.pid");
-    // It was told to stop, and nobody waited.
+    // It received the stop signal, but the service did not wait.
     for _ in 0..200 {
         if !pid.exists() {
             return;
@@ -214,7 +214,7 @@ fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
         seen.sort_unstable();
         let ours = ["count", "echo", "summary", "support"].map(|name| format!("callboard-demo-{name}"));
         let mut expected: Vec<_> = ours.iter().map(|handle| (handle.as_str(), Some(1), true)).collect();
-        // The workflows of the training and of the app are not published.
+        // The workflows of the training and the app are not published.
         expected.push(("callboard-demo-sorting", Some(1), false));
         expected.push(("callboard-demo-tea-shop", Some(1), false));
         expected.push(("echo", None, false));

@@ -1,4 +1,4 @@
-//! What the demo's chats answer: every suggested button, and what a newcomer asks.
+//! The demo chats' answers: to every suggested button, and to a newcomer's questions.
 
 use std::collections::BTreeSet;
 use std::io::BufRead as _;
@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 
 use crate::support::{Running, callboard, folder};
 
-/// Handle without `callboard-demo-`, message, and what the answer must contain.
+/// Handle without `callboard-demo-`, message, and a text that the answer must contain.
 const ANSWERS: [(&str, &str, &str); 53] = [
     ("summary", "Hello!", "Paste a text"),
     ("summary", "Good morning", "Paste a text"),
@@ -87,7 +87,7 @@ fn every_suggested_button_and_free_questions_get_a_fitting_answer() {
             assert!(turn.text.len() < 1_000, "{name}: {question} -> {}", turn.text);
         });
         join_all(asked).await;
-        // Every button has a row above; that of the summary is a whole text.
+        // Every button has a row above; the summary's button is a whole text.
         let rows: BTreeSet<(&str, &str)> =
             ANSWERS.iter().map(|(name, question, _)| (*name, *question)).collect();
         for name in ["summary", "support", "count", "echo"] {

@@ -1,4 +1,4 @@
-//! `callboard doctor` beside things that are really broken.
+//! `callboard doctor` with real faults.
 
 use std::fs::Permissions;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Running, callboard, folder, text};
 
-/// What the doctor says, as people and as programs read it.
+/// The doctor's output, for people and for programs.
 struct Told {
     status: Option<i32>,
     human: String,
@@ -36,7 +36,7 @@ fn doctor(folder: &tempfile::TempDir, more: &[&str], variables: &[(&str, &str)])
 }
 
 impl Told {
-    /// Level, message and remedy of the worst finding of a check.
+    /// Level, message and remedy of a check's worst finding.
     fn of(&self, check: &str) -> (String, String, String) {
         let rank = |level: &str| ["ok", "skipped", "warning", "problem"].iter().position(|one| *one == level);
         let found = self.checks.iter().filter(|one| one["check"] == check);
@@ -57,7 +57,7 @@ impl Told {
     }
 }
 
-/// A running service with its own database, on a port that is known beforehand.
+/// A running service with its own database and a known port.
 struct Service {
     running: Running,
     port: String,
@@ -88,7 +88,7 @@ impl Drop for Service {
     }
 }
 
-/// A server that answers each connection by `answer`, which is given the request's head.
+/// A server that answers each connection with `answer`, which receives the request's head.
 fn server(answer: impl Fn(&str, &mut TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -147,7 +147,7 @@ fn a_proxy_that_holds_a_stream_back_is_found_out_and_one_that_does_not_is_not() 
         let upstream = upstream.clone();
         server(move |head, stream| {
             let mut to = TcpStream::connect(&upstream).unwrap();
-            // One request for each connection: then the end is where the service closes.
+            // One request per connection, so that the end is where the service closes.
             to.write_all(head.replacen("\r\n", "\r\nConnection: close\r\n", 1).as_bytes()).unwrap();
             if buffers {
                 let mut whole = Vec::new();
@@ -161,7 +161,7 @@ fn a_proxy_that_holds_a_stream_back_is_found_out_and_one_that_does_not_is_not() 
     let held = service.doctor(&["--url", &format!("http://{}", forward(true))], &[]);
     held.assert_problem("streams", "buffers streams: 5 pieces sent within 2000 ms", "proxy_buffering off");
     let passed = service.doctor(&[], &[("SERVICE_PUBLIC_BASE_URL", &format!("http://{}", forward(false)))]);
-    // Where the machine stood still for a moment, two pieces may have come at once.
+    // If the machine paused for a moment, two pieces may have arrived together.
     assert_ne!(passed.level("streams"), "problem", "{}", passed.human);
     let nobody = service.doctor(&["--url", &format!("http://{}", closed_port())], &[]);
     nobody.assert_problem("streams", "no stream was received through", "start the service");
@@ -300,7 +300,7 @@ fn a_provider_is_asked_what_it_is() {
     assert!(!service.doctor(&[], &[]).human.contains(check), "what is not configured is not spoken of");
 }
 
-/// What answers every request with this body.
+/// A server that answers every request with this body.
 fn answering(body: String) -> String {
     server(move |_, stream| {
         let length = body.len();
@@ -316,7 +316,7 @@ fn a_key_set_is_fetched_and_its_keys_are_counted() {
         let url = format!("http://{address}/keys");
         service.doctor(&[], &[("SERVICE_AUTH_JWKS_URL", url.as_str())])
     };
-    // The key of RFC 7515, A.2.
+    // The key from RFC 7515, A.2.
     let n = "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ";
     let good = format!(r#"{{"keys":[{{"kty":"RSA","kid":"one","n":"{n}","e":"AQAB"}}]}}"#);
     let told = asked(&answering(good));
@@ -331,7 +331,7 @@ fn a_key_set_is_fetched_and_its_keys_are_counted() {
     assert!(!service.doctor(&[], &[]).human.contains("key set"), "what is not configured is not spoken of");
 }
 
-/// A mail server that greets, and answers `AUTH` like this.
+/// A mail server that greets and gives this answer to `AUTH`.
 fn mail_server(to_auth: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

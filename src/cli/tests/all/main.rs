@@ -1,4 +1,4 @@
-//! The binary as somebody at a terminal meets it.
+//! The binary as a terminal user sees it.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod command_line;

@@ -1,4 +1,4 @@
-//! `demo --practice`: every workflow of `examples/` with its simulated services, as its texts say.
+//! `demo --practice`: every workflow of `examples/` with its simulated services, as its texts promise.
 
 use std::io::BufRead as _;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use wire::{CreateRun, RunRecord, RunState};
 
 use crate::support::{Running, callboard, folder};
 
-/// Handle, message, and what the answer must contain.
+/// Handle, message, and a text that the answer must contain.
 const ANSWERS: [(&str, &str, &str); 25] = [
     ("support-desk", "I want a refund for order 10017. My mail is ana@example.com", "42.5"),
     ("support-desk", "I want a refund for order 10018. My mail is ana@example.com", "do not allow"),
@@ -85,7 +85,7 @@ fn every_example_runs_offline_with_one_flag() {
         let text = include_str!("../../../../examples/invoice-extraction/sample.txt");
         let invoice = run(&client, "invoice", json!({"text": text})).await;
         assert_eq!((&invoice.output["sound"], &invoice.output["tries"]), (&json!(true), &json!(1)));
-        // As the printed command calls it.
+        // As in the printed command.
         assert!(said.contains("X-Token: practice-ci-0123456789"), "{said}");
         let headers = [("content-type", "application/json"), ("x-token", "practice-ci-0123456789")];
         let body = json!({"service": "shop", "version": "1.8.2", "by": "Ana"}).to_string();
@@ -106,7 +106,7 @@ fn every_example_runs_offline_with_one_flag() {
         let asked = kernel::timeout(&clock, Duration::from_secs(60), asking).await.expect("nothing is asked");
         client.answer_run(&asked, "release", &json!({"approved": true})).await.unwrap();
     });
-    // What reaches the simulated services is shown.
+    // Requests to the simulated services are printed.
     let shown = [
         "[simulated] The shop pays 42.5 back for order 10017.",
         "[simulated] Slack, #support: A customer waits",
@@ -119,7 +119,7 @@ fn every_example_runs_offline_with_one_flag() {
         assert!(output.read_line(&mut said).unwrap() > 0, "{said}");
     }
     assert_eq!(running.stop().0, Some(0));
-    // Once more in the same folder: nothing is in the way.
+    // A second start in the same folder works.
     let again = callboard(&folder, &["demo", "--practice", "--exit"], &[]).output().unwrap();
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
 }

@@ -1,4 +1,4 @@
-//! The real binary: started, told to stop, and read.
+//! The real binary: starts it, stops it and reads its output.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
@@ -7,12 +7,12 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A folder of its own, which as root the database's user may pass.
+/// A temporary folder that the database's user can enter if the test runs as root.
 pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap()
 }
 
-/// The binary, with these variables and a few that every test needs.
+/// The binary, with these variables and those that every test needs.
 pub(crate) fn callboard(
     folder: &tempfile::TempDir,
     arguments: &[&str],
@@ -37,7 +37,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// A running binary; killed when it is still there at the end.
+/// A running binary; killed on drop.
 pub(crate) struct Running {
     pub(crate) child: Child,
     pub(crate) output: Option<BufReader<ChildStdout>>,
@@ -51,13 +51,13 @@ impl Running {
         Self { child, output, log }
     }
 
-    /// The first line it writes that begins so.
+    /// The first line of output with this beginning.
     pub(crate) fn line(&mut self, beginning: &str) -> String {
         let lines = self.output.as_mut().unwrap().lines();
         lines.map(Result::unwrap).find(|line| line.starts_with(beginning)).unwrap()
     }
 
-    /// Tells it to stop; answers its status and what it wrote to the log.
+    /// Stops it; returns its status and log.
     pub(crate) fn stop(mut self) -> (Option<i32>, String) {
         self.tell(Signal::INT);
         self.end()

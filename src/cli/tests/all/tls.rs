@@ -1,4 +1,4 @@
-//! A certificate for this machine, and a service that speaks TLS with it.
+//! A certificate for this machine, and a service that uses it for TLS.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -40,14 +40,14 @@ fn a_service_speaks_tls_with_a_certificate_of_dev_tls() {
     let address = line.strip_prefix("listening on https://").expect(&line).to_owned();
     let port = address.rsplit_once(':').unwrap().1.to_owned();
 
-    // A client that trusts the authority is answered under each name.
+    // A client that trusts the authority succeeds under each name.
     for host in ["localhost", "127.0.0.1"] {
         let url = format!("https://{host}:{port}");
         let trusted = [("SSL_CERT_FILE", authority.as_str())];
         let asked = callboard(&folder, &["--api-url", &url, "workflow", "list"], &trusted).output().unwrap();
         assert!(asked.status.success(), "{host}: {}", text(&asked.stderr));
     }
-    // One that does not is not.
+    // A client that does not trust it fails.
     let url = format!("https://localhost:{port}");
     let nowhere = folder.path().join("none.pem");
     std::fs::write(&nowhere, "").unwrap();
@@ -55,7 +55,7 @@ fn a_service_speaks_tls_with_a_certificate_of_dev_tls() {
     let asked = callboard(&folder, &["--api-url", &url, "workflow", "list"], &trusted).output().unwrap();
     assert_eq!(asked.status.code(), Some(4), "{}", text(&asked.stdout));
 
-    // A request without TLS is answered; bytes of neither close the connection.
+    // A request without TLS gets a response; bytes of neither protocol close the connection.
     let mut plain = TcpStream::connect(&address).unwrap();
     plain.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
     let mut answer = String::new();
@@ -79,7 +79,7 @@ fn an_authority_stays_the_same_for_later_certificates_of_its_domain() {
     made(&folder, &["--alias", "notes"]);
     assert_eq!(read("authority.pem"), authority);
     assert!(read("cert.pem") != cert && read("key.pem") != key);
-    // It may not sign for another domain, so that needs another one.
+    // The authority may not sign for another domain, so a new one is created.
     let other = [("SERVICE_APPS_DOMAIN", "apps.example.org"), ("SERVICE_PORT", "9443")];
     let output = callboard(&folder, &["dev-tls"], &other).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));

@@ -1,4 +1,5 @@
-//! Filters, tests and methods of templates: an unknown one fails each run that comes there, so a graph with one is not saved.
+//! Checks template filters, tests and methods. An unknown one fails every run that reaches it, so a graph that uses
+//! one is not saved.
 
 use minijinja::ErrorKind;
 use minijinja::machinery::{Token, tokenize};
@@ -8,7 +9,7 @@ use crate::graph::fields::nearest;
 use crate::template::functions;
 use crate::template::{ENVIRONMENT, has_holes};
 
-/// Filters of the template language, without their aliases.
+/// Template filters, without aliases.
 pub const FILTERS: [&str; 43] = [
     "abs",
     "attr",
@@ -54,7 +55,7 @@ pub const FILTERS: [&str; 43] = [
     "upper",
     "zip",
 ];
-/// Tests of the template language, without their aliases.
+/// Template tests, without aliases.
 pub const TESTS: [&str; 24] = [
     "boolean",
     "defined",
@@ -85,7 +86,7 @@ pub const TESTS: [&str; 24] = [
 /// Methods of `loop`.
 const LOOP: [&str; 2] = ["cycle", "changed"];
 
-/// What is wrong with a call, and what to write instead.
+/// A problem with a call, and a suggestion.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unknown {
     pub(super) code: &'static str,
@@ -93,7 +94,7 @@ pub(super) struct Unknown {
     pub(super) suggestion: String,
 }
 
-/// Unknown filters, tests and methods of a text; of one that does not parse, as far as it was read.
+/// Finds unknown filters, tests and methods in a text. If the text does not parse, checks the part before the error.
 pub(super) fn unknown(text: &str, is_expression: bool) -> Vec<Unknown> {
     if !is_expression && !has_holes(text) {
         return Vec::new();
@@ -106,7 +107,7 @@ pub(super) fn unknown(text: &str, is_expression: bool) -> Vec<Unknown> {
     for (index, token) in tokens.iter().enumerate() {
         let (next, after) = (tokens.get(index + 1), tokens.get(index + 2));
         let before = index.checked_sub(1).and_then(|before| tokens.get(before));
-        // A member of this name.
+        // A member with this name.
         if matches!((before, token), (Some(Token::Dot), Token::Ident("is"))) {
             continue;
         }
@@ -144,7 +145,7 @@ fn test(name: &str) -> Option<Unknown> {
     Some(Unknown { code: "unknown_test", message: format!("unknown test '{name}'"), suggestion })
 }
 
-/// Values have no methods; what Python has as one is often a filter.
+/// Values have no methods; a Python method often exists as a filter.
 fn method(name: &str) -> Unknown {
     let filter = match name {
         "strip" => Some("trim"),

@@ -1,4 +1,4 @@
-//! Problems of a graph and names of its templates, collected while it is compiled.
+//! Problems and template names, collected while a graph is compiled.
 
 mod calls;
 
@@ -16,68 +16,68 @@ use crate::credentials::{Segment, has_secrets, segments};
 use crate::graph::fields::escape;
 use crate::{meter, template};
 
-/// What is noted while a graph is compiled.
+/// Findings collected while a graph is compiled.
 #[derive(Default)]
 pub(crate) struct Check {
     pub(crate) problems: Problems,
-    /// What is wrong with values that are looked at only when a graph is saved: a version that was taken runs on.
+    /// Problems that are checked only on save: stored versions keep running.
     pub(crate) at_saving: Problems,
     pub(crate) names: Vec<Named>,
     pub(crate) owner: Owner,
     pub(crate) locals: Locals,
     /// The graph's own code.
     pub(crate) modules: Arc<Modules>,
-    /// Those of them that are JavaScript, which may import one another.
+    /// The JavaScript modules among them, which may import one another.
     pub(crate) scripts: Arc<Modules>,
 }
 
-/// What is known here besides what every template sees.
+/// Names that are visible here in addition to the global ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Locals {
-    /// Inside the body of a `for_each`: `item` and `index`.
+    /// Inside a `for_each` body: `item` and `index`.
     pub(crate) items: bool,
-    /// Inside the node of a tool: `args`.
+    /// Inside a tool's node: `args`.
     pub(crate) args: bool,
 }
 
 /// A name that a template or a condition uses.
 pub(crate) struct Named {
-    /// Dotted: `results.classify.kind`.
+    /// Dotted name: `results.classify.kind`.
     pub(crate) name: String,
     pub(crate) pointer: String,
     pub(crate) owner: Owner,
     pub(crate) locals: Locals,
 }
 
-/// Whose template it is: that says which results it may see.
+/// The owner of a template; determines which results it may read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// This node's fields: results of nodes before it.
+    /// Fields of this node: may read results of earlier nodes.
     Node(String),
-    /// What follows these nodes: their results too.
+    /// A condition after these nodes: may read their results as well.
     After(Vec<String>),
-    /// The output: everything.
+    /// The output: may read everything.
     #[default]
     Output,
 }
 
 impl Check {
-    /// Notes a problem.
+    /// Records a problem.
     pub(crate) fn note(&mut self, problem: FieldError) {
         self.problems.push(problem);
     }
 
-    /// Notes a problem that keeps a graph from being saved, and no version from being run.
+    /// Records a problem that prevents saving, but does not prevent stored versions from running.
     pub(crate) fn note_at_saving(&mut self, problem: FieldError) {
         self.at_saving.push(problem);
     }
 
-    /// Says whose the next templates are.
+    /// Sets the owner of the templates that follow.
     pub(crate) fn of(&mut self, owner: Owner) {
         self.owner = owner;
     }
 
-    /// Takes the templates that `read` notes as those of a `for_each`'s body.
+    /// Runs `read` with the names of a `for_each` body visible.
     pub(crate) fn with_items<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.locals;
         self.locals.items = true;
@@ -86,7 +86,7 @@ impl Check {
         result
     }
 
-    /// Takes the templates that `read` notes as those of a tool's node.
+    /// Runs `read` with the names of a tool's node visible.
     pub(crate) fn with_args<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.locals;
         self.locals.args = true;
@@ -95,7 +95,7 @@ impl Check {
         result
     }
 
-    /// Checks a template; says whether it parses.
+    /// Checks a template. Returns whether it parses.
     pub(crate) fn template(&mut self, text: &str, pointer: &str) -> bool {
         if meter::step().is_err() {
             return false;
@@ -104,7 +104,7 @@ impl Check {
         self.parsed(template::names_of_template(text), "template", pointer)
     }
 
-    /// Checks a condition or another bare expression; says whether it parses.
+    /// Checks a condition or another bare expression. Returns whether it parses.
     pub(crate) fn expression(&mut self, text: &str, pointer: &str, locals: &[&str]) -> bool {
         if meter::step().is_err() {
             return false;
@@ -118,11 +118,11 @@ impl Check {
         self.parsed(names, "condition", pointer)
     }
 
-    /// Checks every template inside a value; says whether all parse.
+    /// Checks every template in a value. Returns whether all parse.
     pub(crate) fn templates(&mut self, value: &Value, pointer: &str) -> bool {
         match value {
             Value::String(text) => self.template(text, pointer),
-            // Not `all`: every problem is noted, not the first.
+            // Not `all`, which would stop at the first problem.
             Value::Array(items) => items.iter().enumerate().fold(true, |good, (index, item)| {
                 self.templates(item, &format!("{pointer}/{index}")) && good
             }),
@@ -133,7 +133,7 @@ impl Check {
         }
     }
 
-    /// Checks every template inside a value that may name secrets; says whether all parse.
+    /// Checks every template in a value that may name secrets. Returns whether all parse.
     pub(crate) fn templates_with_secrets(&mut self, value: &Value, pointer: &str) -> bool {
         match value {
             Value::String(text) => self.template_with_secrets(text, pointer),
@@ -147,7 +147,7 @@ impl Check {
         }
     }
 
-    /// What stands between secrets is filled by itself, so a block does not reach around one.
+    /// The text between secrets is filled separately, so a block cannot span a secret.
     fn template_with_secrets(&mut self, text: &str, pointer: &str) -> bool {
         let segments = segments(text);
         let mut good = true;

@@ -1,7 +1,7 @@
-//! What the code of a graph is asked before the graph is taken: whether it parses, and has the functions that nodes call.
+//! Checks a graph's code: it must parse and define the functions that nodes call.
 //!
-//! A parser of user text is as much at risk as an interpreter: so both are the sandbox's, and this is a pass of its own,
-//! which waits for it, behind the check that needs nothing.
+//! Parsing user code is as risky as running it, so the sandbox does it. This pass waits for the sandbox and runs
+//! after the checks that do not need it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::graph::parse::read_graph;
 use crate::graph::{Graph, modules};
 use crate::meter;
 
-/// Maximum time of a check, without the code.
+/// Maximum time of a check without the code.
 const TIME: Duration = Duration::from_secs(5);
 
-/// As [`super::check`], and checks the code and the providers of models too.
+/// As [`super::check`], but also checks code and model providers.
 ///
 /// # Errors
-/// [`SandboxError`] when no worker can look at the code now.
+/// [`SandboxError`] if no worker can check the code now.
 pub async fn check_all(document: &Value, sandbox: &Sandbox) -> Result<Result<Plan, Problems>, SandboxError> {
     let own = Arc::new(document.clone());
     let checked = sandbox.compute(move || meter::within(TIME, || super::check(&own))).await;
@@ -43,7 +43,7 @@ pub async fn check_all(document: &Value, sandbox: &Sandbox) -> Result<Result<Pla
 }
 
 async fn check_code(document: &Value, sandbox: &Sandbox) -> Result<Problems, SandboxError> {
-    // What else is wrong was said.
+    // Other problems have been reported already.
     let Some(graph) = read_graph(document, &mut Vec::new()) else { return Ok(Vec::new()) };
     let mut pass = Pass { sandbox, graph: &graph, problems: Vec::new(), names: BTreeMap::new() };
     let stopped = pass.modules().await? || pass.nodes().await?;
@@ -58,20 +58,20 @@ struct Pass<'a> {
     sandbox: &'a Sandbox,
     graph: &'a Graph,
     problems: Problems,
-    /// What is known of modules that are sound.
+    /// Functions of the valid modules, by module name.
     names: BTreeMap<&'a str, Vec<String>>,
 }
 
-/// What was found out about one piece of code.
+/// The result of checking one piece of code.
 enum Found {
     Sound(Surveyed),
     Unsound,
-    /// It cannot be looked at within the bounds; another would take as long.
+    /// The check exceeded its limits; the next one would take as long.
     Stopped,
 }
 
 impl<'a> Pass<'a> {
-    /// Whether the rest is not looked at.
+    /// Checks the modules. Returns whether to skip the rest.
     async fn modules(&mut self) -> Result<bool, SandboxError> {
         for name in self.graph.modules.keys() {
             let Some(language) = Language::of_module(name) else { continue };
@@ -141,7 +141,7 @@ impl<'a> Pass<'a> {
     ) -> Result<Found, SandboxError> {
         let modules = match language {
             Language::Javascript => modules::of(&self.graph.modules, language),
-            // Which others there are tells what it cannot import.
+            // The list of other modules shows which ones it cannot import.
             Language::Python => match &source {
                 Source::Module(_) => modules::of(&self.graph.modules, language),
                 Source::Alone(_) => Arc::default(),
@@ -183,7 +183,7 @@ fn said(pointer: String, problem: SyntaxProblem, what: &str) -> FieldError {
     FieldError::new(pointer, "syntax", format!("{message}{place}")).suggest(hint)
 }
 
-/// A name as it may stand in a suggestion.
+/// A function name that is safe to show in a suggestion.
 fn simple(name: &str) -> &str {
     let plain =
         !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');

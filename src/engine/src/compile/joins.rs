@@ -1,4 +1,4 @@
-//! Joins that a choice or `on_error` leaves unmet: some of their sources run, and others never do.
+//! Detects joins that a choice or `on_error` leaves unmet: some of their sources run, others never do.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +12,12 @@ use crate::check::Check;
 use crate::graph::Graph;
 use crate::graph::parse::read_graph;
 
-/// Maximum entries of edges that the search visits; it grows with the choices and the joined nodes, times the edges.
+/// Maximum edge entries that the search visits. The cost grows with choices and joined nodes, times edges.
 const WORK: usize = 20_000_000;
-/// Maximum sources that a message names.
+/// Maximum sources named in a message.
 const NAMED: usize = 5;
 
-/// Notes the joins whose sources are on different branches of a choice: they are never met.
+/// Reports joins whose sources are on different branches of a choice: they are never met.
 pub(super) fn check(graph: &Graph, reach: &Reach, check: &mut Check) {
     let excluded = Joins::of(reach).excluded();
     check.problems.extend(excluded.into_iter().filter_map(|link| {
@@ -29,7 +29,7 @@ pub(super) fn check(graph: &Graph, reach: &Reach, check: &mut Check) {
     }));
 }
 
-/// Warnings about joins that some runs cannot meet. Empty for a graph with problems.
+/// Returns warnings about joins that some runs cannot meet. Empty if the graph has problems.
 #[must_use]
 pub fn warnings(document: &Value) -> Problems {
     let mut problems = Problems::new();
@@ -67,13 +67,13 @@ fn names(graph: &Graph, link: &Link) -> String {
     if link.from.len() > NAMED { format!("{named}, …") } else { named }
 }
 
-/// The joins of a graph.
+/// A graph's joins.
 struct Joins<'a> {
     reach: &'a Reach,
     joins: Vec<&'a Link>,
-    /// For each node, the links that lead to it.
+    /// Incoming links per node.
     into: Vec<Vec<usize>>,
-    /// Entries of all links.
+    /// Total entries in all links.
     size: usize,
     /// Entries that may still be visited.
     left: usize,
@@ -112,7 +112,7 @@ impl<'a> Joins<'a> {
         affordable
     }
 
-    /// Joins whose sources cannot all run, whichever branch of one choice is taken.
+    /// Finds joins whose sources cannot all run, whichever branch of one choice is taken.
     fn excluded(&mut self) -> Vec<&'a Link> {
         let once = self.once();
         let mut excluded = vec![false; self.joins.len()];
@@ -137,7 +137,8 @@ impl<'a> Joins<'a> {
         self.marked(&excluded)
     }
 
-    /// The marked joins. Without those that lead to END alone: no node after them is lost, and a run says that they were not met.
+    /// Returns the marked joins, except those that lead only to END: no node is lost after them, and the run itself
+    /// warns that they were not met.
     fn marked(&self, marks: &[bool]) -> Vec<&'a Link> {
         let joins = self.joins.iter().zip(marks).filter(|(join, marked)| **marked && !join.to.is_empty());
         joins.map(|(join, _)| *join).collect()
@@ -155,13 +156,13 @@ impl<'a> Joins<'a> {
         }
     }
 
-    /// The nodes that run at most once: one link leads to them, from nodes that run at most once.
+    /// Marks nodes that run at most once: exactly one link leads to them, from a node that runs at most once.
     fn once(&self) -> Vec<bool> {
         let single = |node: usize| self.into.get(node).is_some_and(|links| links.len() == 1);
         self.reach.reached_by(|_, to| single(to))
     }
 
-    /// Joins of which one source can run without another.
+    /// Finds joins in which one source can run without another.
     fn open(&mut self) -> Vec<Open<'a>> {
         let mut without: BTreeMap<usize, Option<Vec<bool>>> = BTreeMap::new();
         let mut open = Vec::new();
@@ -185,8 +186,8 @@ impl<'a> Joins<'a> {
         open
     }
 
-    /// The nodes that can run in a run in which `target` does not finish; `None` if it finishes in every run. A target that leads
-    /// elsewhere by `on_error` does not finish if it fails: then only that way leads out of it.
+    /// Marks the nodes that can run if `target` does not finish; `None` if it finishes in every run. A target with an
+    /// `on_error` path does not finish if it fails; then only that path leads out.
     fn without(&self, target: usize) -> Option<Vec<bool>> {
         let avoiding = Avoiding::of(self, target);
         let fails = |at: usize| {
@@ -198,14 +199,14 @@ impl<'a> Joins<'a> {
     }
 }
 
-/// One of the ways that a run can take at a link.
+/// A path that a run can take at a link.
 #[derive(Clone, Copy)]
 enum Branch {
     /// The link leads to this node; `None`: to END, or nowhere.
     To(Option<usize>),
-    /// The link is a way of `on_error`, and is taken: no edge out of the node is.
+    /// The link is an `on_error` path and is taken; the node's edges are not.
     Failed,
-    /// The way of `on_error` is not taken.
+    /// The `on_error` path is not taken.
     Succeeded,
 }
 
@@ -218,15 +219,15 @@ fn branches(link: &Link) -> Vec<Branch> {
     targets.chain(link.ends.then_some(Branch::To(None))).collect()
 }
 
-/// The nodes after which a run can end without the target having finished: each edge out of them can lead past it. A loop counts by its
-/// ways out.
+/// Nodes after which a run can end before the target finishes: every outgoing edge can lead past it. A loop counts by
+/// its exits.
 struct Avoiding<'a> {
     joins: &'a Joins<'a>,
     target: usize,
     nodes: Vec<bool>,
-    /// Whether the same holds for START.
+    /// Whether this also holds for START.
     starts: bool,
-    /// For each node, the edges out of it that lead to the target on every branch, as far as is known.
+    /// Per node, outgoing edges that lead to the target on every branch, as known so far.
     holding: Vec<usize>,
     past: Vec<bool>,
     queue: Vec<usize>,
@@ -247,7 +248,7 @@ impl<'a> Avoiding<'a> {
         let mut avoiding = Self { joins, target, nodes, starts: false, holding, past, queue: Vec::new() };
         last.into_iter().filter(|node| *node != target).for_each(|node| avoiding.avoid(node));
         for (index, link) in links.iter().enumerate() {
-            // A join that waits for the target leads nowhere before.
+            // A join that waits for the target leads nowhere before it.
             if link.ends || (link.from.len() > 1 && link.from.contains(&target)) {
                 avoiding.lead_past(index);
             }

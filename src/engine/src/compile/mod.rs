@@ -1,4 +1,4 @@
-//! From a document to a plan: every problem of its shape and its meaning at once.
+//! Compiles a document into a plan and reports all structural and semantic problems at once.
 
 mod code;
 mod joins;
@@ -23,25 +23,24 @@ use crate::execute::Plan;
 use crate::graph::parse::read_graph;
 use crate::meter;
 
-/// Reads and compiles a graph: what is asked before one is saved.
+/// Reads and compiles a graph, as required before saving.
 ///
 /// # Errors
-/// Every problem of its shape and of its meaning, each with a JSON pointer, a code and, where one can tell, what to
-/// write instead.
+/// Every structural and semantic problem, each with a JSON pointer, a code and, where possible, a suggestion.
 pub fn check(document: &Value) -> Result<Plan, Problems> {
     let mut check = Check::default();
     let graph = read_graph(document, &mut check.problems);
     if check.problems.iter().any(|problem| problem.code == "too_many") {
         return Err(check.problems);
     }
-    // An edge that could not be read may have led anywhere.
+    // An unreadable edge may have led anywhere.
     let misread =
         |problem: &FieldError| problem.pointer.starts_with("/edges") && problem.code != "unknown_field";
     let edges_are_read = !check.problems.iter().any(misread);
     let plan = graph.map(|graph| {
         let plan = plan::plan(&graph, &mut check);
         let reach = reach::Reach::of(&graph).filter(|_| edges_are_read);
-        // Where nodes cannot be reached at all, it is that which has to be mended first.
+        // Unreachable nodes must be fixed first.
         let sound = reach.filter(|reach| reach::check(&graph, reach, &mut check));
         if let Some(reach) = &sound {
             joins::check(&graph, reach, &mut check);
@@ -63,13 +62,13 @@ pub fn check(document: &Value) -> Result<Plan, Problems> {
     }
 }
 
-/// As [`check`]; `None` for a graph whose check takes longer than a moment.
+/// As [`check`]; `None` if the check exceeds the limits of brief work.
 #[must_use]
 pub fn check_briefly(document: &Value) -> Option<Result<Plan, Problems>> {
     meter::briefly(|| check(document))
 }
 
-/// A pointer by its parts, numbers as numbers, so that problems stand together as their places do.
+/// A sort key for a pointer: its parts, numbers as numbers, so that problems follow document order.
 fn place(pointer: &str) -> Vec<(u64, String)> {
     let part = |part: &str| part.parse().map_or_else(|_| (u64::MAX, part.to_owned()), |n| (n, String::new()));
     pointer.split('/').map(part).collect()

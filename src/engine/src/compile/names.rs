@@ -1,4 +1,4 @@
-//! Whether the names in templates and conditions mean something where they stand.
+//! Checks that names in templates and conditions are defined where they are used.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::graph::{Graph, NodeSpec, OnError};
 use crate::nodes::CATALOGUE;
 use crate::template::functions;
 
-/// What every template sees.
+/// Names visible in every template.
 const SCOPE: [&str; 6] = ["inputs", "results", "messages", "state", "config", "run"];
-/// What the body of a `for_each` sees as well.
+/// Names also visible in a `for_each` body.
 const ITEM: [&str; 2] = ["item", "index"];
-/// What the node of a tool sees as well.
+/// Name also visible in a tool's node.
 const ARGS: &str = "args";
-/// What `run` holds.
+/// Members of `run`.
 const RUN: [&str; 4] = ["id", "workflow_id", "thread_id", "trigger"];
-/// Functions of the template language, beside those of [`crate::template::functions`].
+/// Template functions besides those in [`crate::template::functions`].
 const FUNCTIONS: [&str; 2] = ["range", "dict"];
 
 pub(super) fn check(graph: &Graph, reach: Option<&Reach>, check: &mut Check) {
-    // Of two nodes with one name the first counts: the later overwrite, so they come first.
+    // Of two nodes with the same name the first wins: it is inserted last and overwrites the others.
     let places =
         graph.nodes.iter().enumerate().rev().map(|(index, node)| (node.name.as_str(), index)).collect();
     let mut before = Before { places, reach, after: BTreeMap::new() };
@@ -106,7 +106,7 @@ fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<Fiel
     }
 }
 
-/// The members that the result of a node may have; none: it may have any.
+/// Members that a node's result may have; empty if it may have any.
 fn members(node: &NodeSpec) -> Vec<&'static str> {
     let kind = CATALOGUE.iter().find(|kind| kind.name == node.kind);
     let mut members = kind.map(|kind| kind.members.to_vec()).unwrap_or_default();
@@ -120,7 +120,7 @@ fn is_known(name: &str) -> bool {
     [&SCOPE[..], &FUNCTIONS, &functions::FUNCTIONS].iter().any(|names| names.contains(&name))
 }
 
-/// Which node runs before which.
+/// The order in which nodes can run.
 struct Before<'a> {
     places: BTreeMap<&'a str, usize>,
     reach: Option<&'a Reach>,

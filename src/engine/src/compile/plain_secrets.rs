@@ -1,4 +1,5 @@
-//! Secrets that a graph holds in plain text. Everyone who may read the graph reads them, and every version keeps them.
+//! Detects plain-text secrets in a graph. Everyone who may read the graph can read them, and every version keeps
+//! them.
 
 use serde_json::Value;
 use wire::FieldError;
@@ -9,12 +10,12 @@ use super::secret_uses::texts_with_secrets;
 /// Headers whose whole value is a secret.
 const SECRET_HEADERS: [&str; 6] =
     ["x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "private-token"];
-/// Fields that hold one address. A text may have anything that looks like one.
+/// Fields that hold a single address. Other texts may contain anything that resembles one.
 const ADDRESSES: [&str; 4] = ["url", "base_url", "webhook_url", "dsn"];
-/// Headers whose value is a scheme and a secret.
+/// Headers whose value is a scheme followed by a secret.
 const AUTHORIZATION: [&str; 2] = ["authorization", "proxy-authorization"];
 
-/// Notes every text that holds one. Versions that were saved before run on.
+/// Reports every text that contains a secret. Versions saved earlier keep running.
 pub(super) fn check(document: &Value, check: &mut Check) {
     texts_with_secrets(document, &mut |pointer, text| {
         if let Some(what) = secret_in(pointer, text) {
@@ -29,7 +30,7 @@ pub(super) fn check(document: &Value, check: &mut Check) {
     });
 }
 
-/// What secret a text holds. What comes from a template or the vault is none.
+/// Describes the secret in a text. Templates and vault references are not plain-text secrets.
 fn secret_in(pointer: &str, text: &str) -> Option<&'static str> {
     let mut parts = pointer.rsplit('/');
     let (name, parent) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -54,7 +55,7 @@ fn is_literal(text: &str) -> bool {
     !text.trim().is_empty() && !["[[", "{{", "{%"].iter().any(|opener| text.contains(opener))
 }
 
-/// The password of `scheme://user:password@host`.
+/// Returns the password in `scheme://user:password@host`.
 fn password_of_address(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -62,7 +63,7 @@ fn password_of_address(text: &str) -> Option<&str> {
     user.split_once(':').map(|(_, password)| password)
 }
 
-/// The password of `host=… password=…`, and of an address with `?password=…`.
+/// Returns the password in `host=… password=…`, or in an address with `?password=…`.
 fn password_of_settings(text: &str) -> Option<&str> {
     let at = text.find("password=")?;
     let value = text.get(at + "password=".len()..)?;

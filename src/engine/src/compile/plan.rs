@@ -1,4 +1,4 @@
-//! From a [`Graph`] to a [`Plan`]: edges become indices, problems are noted.
+//! Converts a [`Graph`] into a [`Plan`]: edges become indices, problems are reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::schema;
 
 /// Compiles a graph that was read without problems.
 ///
-/// It asks only for what a run needs: a version that was taken once can always be run.
+/// Checks only the requirements of a run: a version that was accepted once can always run.
 ///
 /// # Errors
-/// Every problem, each with a JSON pointer, a code and, where one can tell, what to write instead.
+/// Every problem, each with a JSON pointer, a code and, where possible, a suggestion.
 pub fn compile(graph: &Graph) -> Result<Plan, Problems> {
     let mut check = Check::default();
     let plan = plan(graph, &mut check);
     if check.problems.is_empty() { Ok(plan) } else { Err(check.problems) }
 }
 
-/// The plan, which is whole when nothing was noted.
+/// Builds the plan, which is complete if no problem is recorded.
 pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
     check.modules = Arc::new(graph.modules.clone());
     check.scripts = modules::of(&graph.modules, sandbox::Language::Javascript);
@@ -76,10 +76,10 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
     }
 }
 
-/// Fields with the instructions of a model: of `llm` and `agent`, of `classify` and `extract`, of `judge`.
+/// Fields with model instructions: in `llm` and `agent`, in `classify` and `extract`, in `judge`.
 const INSTRUCTIONS: [&str; 3] = ["/system", "/instructions", "/criteria"];
 
-/// The prompt that a name of a template reads.
+/// Returns the prompt that a template name reads.
 fn prompt_use(named: &Named) -> Option<PromptUse> {
     let prompt = prompt_named(&named.name)?;
     let node = match &named.owner {
@@ -110,7 +110,7 @@ fn plan_node(graph: &Graph, spec: &NodeSpec, check: &mut Check) -> Option<PlanNo
     plan_body(spec, check)
 }
 
-/// `on_error: {to}` has to name a node, and not the failed one itself.
+/// Checks that `on_error: {to}` names another node.
 fn check_diversions(graph: &Graph, names: &BTreeMap<&str, usize>, problems: &mut Problems) {
     for node in &graph.nodes {
         let crate::graph::OnError::To(to) = &node.common.on_error else { continue };
@@ -170,7 +170,7 @@ fn plan_edge(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, check: &mut Check) 
     Some(PlanEdge { from: from?, target: target? })
 }
 
-/// The nodes that an edge comes from; `None` when one is not to be found.
+/// Resolves an edge's source nodes; `None` if one is not found.
 fn sources(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, problems: &mut Problems) -> Option<Vec<usize>> {
     let pointer = format!("{}/from", edge.pointer);
     let mut found = Vec::with_capacity(edge.from.len());

@@ -1,4 +1,4 @@
-//! Whether the models of a graph have a provider that there is.
+//! Checks that the providers of a graph's models exist.
 
 use serde_json::{Map, Value};
 use wire::FieldError;
@@ -9,7 +9,7 @@ use crate::graph::fields::nearest;
 use crate::template::has_holes;
 use models::PROVIDERS;
 
-/// A problem for each `model` of an unknown provider, also in bodies and tools; templates are not looked at.
+/// Reports each `model` with an unknown provider, including bodies and tools. Templates are skipped.
 pub(super) fn check(graph: &Graph) -> Problems {
     let mut problems = Problems::new();
     for (index, node) in graph.nodes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How nodes lead to one another: whether every node can be reached, every join can be met, and START leads somewhere.
+//! Reachability: every node can be reached, every join can be met, and START leads somewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use super::Check;
 use crate::graph::fields::nearest;
 use crate::graph::{END, Graph, OnError, START, Target};
 
-/// An edge in indices, or the way that `on_error` leads. No source: START; no target: END.
+/// An edge or an `on_error` path, in indices. No source: START; no target: END.
 pub(super) struct Link {
-    /// `None`: the way of `on_error`.
+    /// `None` for an `on_error` path.
     pub(super) edge: Option<usize>,
     pub(super) from: Vec<usize>,
     pub(super) to: Vec<usize>,
@@ -18,19 +18,19 @@ pub(super) struct Link {
     pub(super) ends: bool,
 }
 
-/// Which node leads to which, however directly.
+/// Direct and indirect connections between nodes.
 pub(super) struct Reach {
     pub(super) links: Vec<Link>,
-    /// For each node, the links that come out of it.
+    /// Outgoing links per node.
     pub(super) out: Vec<Vec<usize>>,
 }
 
 impl Reach {
-    /// `None` when an edge leads to an unknown place, so that nothing can be said.
+    /// Returns `None` if an edge leads to an unknown target, because reachability is then unknown.
     ///
-    /// A misspelt name counts as the one that it most likely means: what follows from a slip is not noted again.
+    /// A misspelt name counts as its most likely target, so that one slip causes no further problems.
     pub(super) fn of(graph: &Graph) -> Option<Self> {
-        // Of two nodes with one name the first counts: the later overwrite, so they come first.
+        // Of two nodes with the same name the first wins: it is inserted last and overwrites the others.
         let names: BTreeMap<&str, usize> =
             graph.nodes.iter().enumerate().rev().map(|(index, node)| (node.name.as_str(), index)).collect();
         let meant = |name: &str| -> Option<usize> {
@@ -76,12 +76,12 @@ impl Reach {
         Some(Self { links, out })
     }
 
-    /// The nodes that a run can reach.
+    /// Marks the nodes that a run can reach.
     fn reached(&self) -> Vec<bool> {
         self.reached_by(|_, _| true)
     }
 
-    /// The nodes that a run can reach if a link leads to a node only where `leads(link, node)` says so.
+    /// Marks the nodes that a run can reach if a link leads to a node only where `leads(link, node)` is true.
     pub(super) fn reached_by(&self, leads: impl Fn(usize, usize) -> bool) -> Vec<bool> {
         let mut reached = vec![false; self.out.len()];
         let mut waits: Vec<usize> = self.links.iter().map(|link| link.from.len()).collect();
@@ -106,7 +106,7 @@ impl Reach {
         reached
     }
 
-    /// Which nodes may run after this one.
+    /// Marks the nodes that may run after this one.
     pub(super) fn after(&self, node: usize) -> Vec<bool> {
         let mut reached = vec![false; self.out.len()];
         let mut open = vec![node];
@@ -127,12 +127,12 @@ pub(super) fn is_set(marks: &[bool], index: usize) -> bool {
     marks.get(index).copied().unwrap_or(false)
 }
 
-/// Says whether it was not set before.
+/// Sets a mark. Returns whether it was unset.
 pub(super) fn set(marks: &mut [bool], index: usize) -> bool {
     marks.get_mut(index).is_some_and(|mark| !std::mem::replace(mark, true))
 }
 
-/// Notes what is wrong; says whether nothing is.
+/// Reports problems. Returns whether the graph passes.
 pub(super) fn check(graph: &Graph, reach: &Reach, check: &mut Check) -> bool {
     let problems = &mut check.problems;
     let before = problems.len();
@@ -156,7 +156,7 @@ pub(super) fn check(graph: &Graph, reach: &Reach, check: &mut Check) -> bool {
     let mut seen = BTreeSet::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         let first = seen.insert(node.name.as_str());
-        // A node without a name of its own cannot be led to.
+        // Nothing can lead to a node without a unique name.
         if !is_set(&reached, index) && first && !node.name.is_empty() {
             let problem = FieldError::new(
                 node.pointer.clone(),

@@ -1,4 +1,4 @@
-//! Names of the secrets that a graph uses.
+//! Finds the secrets that a graph names.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::graph::NodeSpec;
 use crate::graph::fields::escape;
 use crate::nodes::CATALOGUE;
 
-/// A secret that a graph names.
+/// A secret named in a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialUse {
     /// JSON pointer to the text.
@@ -16,7 +16,7 @@ pub struct CredentialUse {
     pub name: String,
 }
 
-/// Every secret that a graph names, in the order of its nodes; also of one with mistakes.
+/// Lists every secret that a graph names, in node order. Invalid graphs are accepted.
 #[must_use]
 pub fn credentials(graph: &Value) -> Vec<CredentialUse> {
     let mut found = Vec::new();
@@ -24,7 +24,7 @@ pub fn credentials(graph: &Value) -> Vec<CredentialUse> {
     found
 }
 
-/// Visits every text of a graph in which `[[name]]` is a secret, with its JSON pointer, in the order of the nodes.
+/// Visits every text in which `[[name]]` is a secret, with its JSON pointer, in node order.
 pub(crate) fn texts_with_secrets<'a>(graph: &'a Value, visit: &mut dyn FnMut(&str, &'a str)) {
     let nodes = graph.get("nodes").and_then(Value::as_array).into_iter().flatten();
     for (index, node) in nodes.enumerate() {
@@ -42,7 +42,7 @@ fn of_node<'a>(node: &'a Value, pointer: &str, visit: &mut dyn FnMut(&str, &'a s
     }
 }
 
-/// Those of a node's fields, and of the nodes inside of it.
+/// Visits a node's fields and its nested nodes.
 fn of_fields<'a>(
     kind: &str,
     members: &'a Map<String, Value>,
@@ -71,7 +71,7 @@ fn of_fields<'a>(
     }
 }
 
-/// A tool that is a node, in short a request, or a server.
+/// Visits a tool: a node, a short request, or a server.
 fn of_tool<'a>(tool: &'a Value, pointer: &str, visit: &mut dyn FnMut(&str, &'a str)) {
     match kind(tool) {
         Some("node") => {
@@ -93,7 +93,7 @@ fn of_tool<'a>(tool: &'a Value, pointer: &str, visit: &mut dyn FnMut(&str, &'a s
     }
 }
 
-/// The names of the secrets that nodes use, each once.
+/// Returns the names of all secrets that nodes use, each once.
 pub(crate) fn of_specs(nodes: &[NodeSpec]) -> Vec<String> {
     let mut found = Vec::new();
     for spec in nodes {

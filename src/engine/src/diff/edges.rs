@@ -1,4 +1,4 @@
-//! Edges have no names: those that come from the same nodes are taken for the same edge, in their order.
+//! Edges have no names: those with the same sources count as the same edge, in order.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{change, same};
 const FIELD: Option<&str> = Some("edges");
 
 pub(super) fn compare(base: &[Value], target: &[Value], changes: &mut Vec<Change>) {
-    // An edge that both have is no difference, wherever it stands.
+    // An edge in both graphs is unchanged, wherever its position.
     let mut left: Vec<Option<&Value>> = base.iter().map(Some).collect();
     let mut new = Vec::new();
     let mut kept = Vec::new();
@@ -45,14 +45,14 @@ pub(super) fn compare(base: &[Value], target: &[Value], changes: &mut Vec<Change
     }
 }
 
-/// Whether this edge is gone; each is taken once.
+/// Whether this edge was removed; each removal counts once.
 fn take<'a>(gone: &mut BTreeMap<Vec<&'a str>, Vec<&'a Value>>, edge: &'a Value) -> bool {
     let Some(edges) = gone.get_mut(&sources(edge)) else { return false };
     let index = edges.iter().position(|other| std::ptr::eq(*other, edge));
     index.map(|index| edges.remove(index)).is_some()
 }
 
-/// What an edge comes from; the order in which a join waits says nothing.
+/// Returns an edge's sources, sorted: a join's order has no meaning.
 fn sources(edge: &Value) -> Vec<&str> {
     let mut names: Vec<&str> = match edge.get("from") {
         Some(Value::String(name)) => vec![name],

@@ -1,8 +1,7 @@
-//! What differs between two versions, by node and field. Pure, and always in the same order.
+//! Compares two versions by node and field. Pure, with a fixed order.
 //!
-//! The graph's own parts come first, then the nodes in the order of the target, then those that are gone, then the
-//! order of the nodes, the edges and the output. What means the same is no difference: `1` and `1.0`, a member that is
-//! null and one that is absent.
+//! The graph's general parts come first, then the nodes in target order, then removed nodes, then node order, edges
+//! and output. Equivalent values count as equal: `1` and `1.0`, a null member and an absent one.
 
 mod edges;
 
@@ -11,12 +10,12 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use wire::Change;
 
-/// What follows the nodes; every other part of the graph stands before them.
+/// Parts compared after the nodes; all others come before them.
 const LAST: [&str; 1] = ["output"];
-/// Parts whose members are compared one by one.
+/// Parts that are compared member by member.
 const BY_MEMBER: [&str; 2] = ["state", "modules"];
 
-/// What differs between two graphs.
+/// Returns the differences between two graphs.
 #[must_use]
 pub fn diff(base: &Value, target: &Value) -> Vec<Change> {
     let empty = Map::new();
@@ -39,7 +38,7 @@ pub fn diff(base: &Value, target: &Value) -> Vec<Change> {
     changes
 }
 
-/// What differs between two runnable configs: member by member, prompts one by one with their members.
+/// Returns the differences between two runnable configs: by member, and prompts by their own members.
 #[must_use]
 pub fn diff_config(base: Option<&Map<String, Value>>, target: Option<&Map<String, Value>>) -> Vec<Change> {
     let empty = Map::new();
@@ -56,7 +55,7 @@ pub fn diff_config(base: Option<&Map<String, Value>>, target: Option<&Map<String
     changes
 }
 
-/// The same as [`compare`] for a part that is as good as empty where it is absent.
+/// As [`compare`], for a part that counts as empty if absent.
 fn members(
     field: &str,
     before: Option<&Value>,
@@ -71,7 +70,7 @@ fn members(
     compare(field, before, after, depth, changes);
 }
 
-/// Notes that a part of the graph differs; where both are objects, by member down to `depth`.
+/// Records a difference; compares two objects by member down to `depth`.
 fn compare(
     field: &str,
     before: Option<&Value>,
@@ -100,7 +99,7 @@ fn nodes(base: &[Value], target: &[Value], changes: &mut Vec<Change>) {
     }
     let gone = |node: &&Value| find(target, name_of(node)).is_none();
     changes.extend(base.iter().filter(gone).map(|node| change(Some(name_of(node)), None, Some(node), None)));
-    // Of the nodes that both have: what was put in or taken out in between is told above.
+    // Compares only common nodes: added and removed nodes are reported above.
     let common = |these: &[Value], those: &[Value]| -> Vec<Value> {
         let names = these.iter().map(name_of).filter(|name| find(those, name).is_some());
         names.map(Value::from).collect()
@@ -111,7 +110,7 @@ fn nodes(base: &[Value], target: &[Value], changes: &mut Vec<Change>) {
     }
 }
 
-/// The fields of a node that both have.
+/// Compares the fields of a node that exists in both graphs.
 fn fields(name: &str, before: &Value, after: &Value, changes: &mut Vec<Change>) {
     match (before, after) {
         (Value::Object(base), Value::Object(target)) => {
@@ -145,12 +144,12 @@ fn list<'a>(graph: &'a Map<String, Value>, name: &str) -> &'a [Value] {
     graph.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The names of both, sorted.
+/// Returns the names in both, sorted.
 fn union<'a>(base: &'a Map<String, Value>, target: &'a Map<String, Value>) -> BTreeSet<&'a str> {
     base.keys().chain(target.keys()).map(String::as_str).collect()
 }
 
-/// A member that is null counts as absent.
+/// Compares two members; null counts as absent.
 fn same_member(before: Option<&Value>, after: Option<&Value>) -> bool {
     let there = |value: Option<&'_ Value>| value.is_some_and(|value| !value.is_null());
     match (before, after) {

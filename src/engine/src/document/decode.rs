@@ -1,17 +1,17 @@
-//! Bytes to text: what a mark at the beginning says counts first, then the server, then the page itself.
+//! Decodes bytes to text. The encoding comes from the byte order mark, else the server, else the page itself.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 use super::{Format, damaged};
 use crate::NodeError;
 
-/// How far into a page it may say its charset.
+/// Bytes from the beginning in which a page may declare its charset.
 const SAID_WITHIN: usize = 1024;
 
-/// The text of these bytes, without a byte order mark.
+/// Decodes the bytes and removes the byte order mark.
 ///
 /// # Errors
-/// They are not text.
+/// The bytes are not text.
 pub(super) fn decode(bytes: &[u8], format: Format, charset: Option<&str>) -> Result<String, NodeError> {
     let said = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
     let said = said.or_else(|| charset.and_then(|label| Encoding::for_label(label.as_bytes())));
@@ -19,20 +19,20 @@ pub(super) fn decode(bytes: &[u8], format: Format, charset: Option<&str>) -> Res
     let (text, wrong) = said.unwrap_or(UTF_8).decode_with_bom_removal(bytes);
     let text = match (wrong, said, format) {
         (false, ..) => text,
-        // Pages that say nothing are read as browsers read them.
+        // Browsers read pages without a declared encoding this way.
         (true, None, Format::Html) => WINDOWS_1252.decode_without_bom_handling(bytes).0,
-        // Damaged letters are shown as such where the encoding is declared.
+        // With a declared encoding, invalid characters are shown as replacement characters.
         (true, Some(_), _) if !bytes.contains(&0) => text,
         _ => return Err(damaged("it is not UTF-8 text, and no other encoding is stated")),
     };
-    // PostgreSQL keeps no NUL.
+    // PostgreSQL cannot store NUL.
     if text.contains('\0') {
         return Err(damaged("it is not text: it contains U+0000"));
     }
     Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
 }
 
-/// What a page says of itself, `<meta charset=…>` or in its `http-equiv`.
+/// Finds the page's own declaration, in `<meta charset=…>` or `http-equiv`.
 fn said_inside(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes.get(..bytes.len().min(SAID_WITHIN)).unwrap_or_default().to_ascii_lowercase();
     let head = String::from_utf8_lossy(&head);
@@ -40,7 +40,7 @@ fn said_inside(bytes: &[u8]) -> Option<&'static Encoding> {
     let value = behind.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
     let label = value.split(|letter: char| letter.is_whitespace() || "\"';>/".contains(letter)).next()?;
     match Encoding::for_label(label.as_bytes())? {
-        // A page that can say so in ASCII is not in UTF-16.
+        // A page that declares its charset in ASCII is not in UTF-16.
         utf_16 if utf_16 == encoding_rs::UTF_16LE || utf_16 == encoding_rs::UTF_16BE => Some(UTF_8),
         encoding => Some(encoding),
     }

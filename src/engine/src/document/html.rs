@@ -1,5 +1,5 @@
-//! Text of a page. Its tags are read as browsers read them, but no tree is made of them: a page of a million tags inside
-//! one another is as good as any other.
+//! Extracts text from a page. Tags are tokenized as browsers do, but no tree is built, so a page with a million
+//! nested tags is harmless.
 
 use std::cell::RefCell;
 
@@ -9,9 +9,9 @@ use html5ever::tokenizer::{
     BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 
-/// Elements whose insides are not read by anybody.
+/// Elements whose content is skipped.
 const SILENT: [&str; 8] = ["head", "script", "style", "noscript", "template", "svg", "iframe", "select"];
-/// Elements that stand in lines of their own.
+/// Elements on lines by themselves.
 const LINES: [&str; 12] =
     ["br", "dd", "dt", "figcaption", "li", "option", "summary", "td", "th", "tr", "caption", "legend"];
 /// Elements with empty lines around them.
@@ -47,11 +47,11 @@ const PARAGRAPHS: [&str; 29] = [
     "ul",
 ];
 
-/// Letters that are read at once.
+/// Bytes fed to the tokenizer at once.
 const PART: usize = 4 << 10;
 
-/// What a reader would see; `None` when it is `late` before the end. A tag of very many attributes takes very long:
-/// each is held against all before it.
+/// Returns the visible text; `None` if `late` returns true before the end. A tag with very many attributes is slow:
+/// each is compared with all before it.
 pub(super) fn text(html: &str, late: impl Fn() -> bool) -> Option<String> {
     let input = BufferQueue::default();
     let sink = Reading(RefCell::default());
@@ -63,7 +63,7 @@ pub(super) fn text(html: &str, late: impl Fn() -> bool) -> Option<String> {
         }
         let (part, behind) = rest.split_at(rest.floor_char_boundary(PART.min(rest.len())));
         input.push_back(StrTendril::from(part));
-        // The tokenizer stops at a script, for callers that run it.
+        // The tokenizer stops at each script, for callers that run it.
         while !input.is_empty() {
             let _ = tokenizer.feed(&input);
         }
@@ -74,11 +74,11 @@ pub(super) fn text(html: &str, late: impl Fn() -> bool) -> Option<String> {
     Some(read.text.trim().to_owned())
 }
 
-/// What was read so far.
+/// The text and state so far.
 #[derive(Default)]
 struct Read {
     text: String,
-    /// The silent element that it is in, and how many of its name are open.
+    /// The current silent element, and the number of open elements with its name.
     silent: Option<(String, u32)>,
     pre: u32,
 }
@@ -107,7 +107,7 @@ impl Read {
             if silent == name {
                 *open = if begins { open.saturating_add(1) } else { open.saturating_sub(1) };
             }
-            // A head ends where the body begins, whether anybody says so or not.
+            // The head ends where the body begins, even without an end tag.
             if *open == 0 || (silent == "head" && name == "body") {
                 self.silent = None;
             }
@@ -147,7 +147,7 @@ impl Read {
         }
     }
 
-    /// Ends a line, and leaves one line empty where `breaks` is 2.
+    /// Ends a line, and adds an empty line if `breaks` is 2.
     fn end_line(&mut self, breaks: usize) {
         let kept = self.text.trim_end_matches(' ').len();
         self.text.truncate(kept);

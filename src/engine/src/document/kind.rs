@@ -1,30 +1,30 @@
-//! What a document is written in: what the graph says, else how it begins, else what its server and its name say.
+//! Detects a document's format: from its first bytes, else from its media type and its name.
 
 use wire::ErrorCode;
 
 use crate::NodeError;
 
-/// How far into a file its mark may stand, as readers of PDF have it.
+/// Bytes from the beginning in which the PDF mark is searched, as PDF readers do.
 const MARK: usize = 1024;
 
-/// What a document is written in.
+/// A document format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// As it stands: plain text, Markdown, CSV.
+    /// Unchanged text: plain text, Markdown, CSV.
     Text,
     /// HTML.
     Html,
     /// PDF.
     Pdf,
-    /// Word's.
+    /// Word (DOCX).
     Docx,
 }
 
 impl Format {
-    /// The names that graphs use.
+    /// Format names in graphs.
     pub(crate) const NAMES: [&str; 6] = ["txt", "md", "csv", "html", "pdf", "docx"];
 
-    /// The format of this name, or of a file with this ending.
+    /// Returns the format with this name, or for this file extension.
     pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "txt" | "text" | "md" | "markdown" | "csv" | "tsv" | "log" | "json" | "xml" | "yaml" | "yml" => {
@@ -51,10 +51,10 @@ impl Format {
     }
 }
 
-/// What a document is written in. `kind` is its media type without parameters, `path` that of its address.
+/// Detects a document's format. `kind` is its media type without parameters, `path` its address's path.
 ///
 /// # Errors
-/// [`ErrorCode::DocumentUnsupported`].
+/// [`ErrorCode::DocumentUnsupported`] if the format is unknown.
 pub(crate) fn of(bytes: &[u8], kind: Option<&str>, path: &str) -> Result<Format, NodeError> {
     let head = bytes.get(..bytes.len().min(MARK)).unwrap_or_default();
     if head.windows(5).any(|mark| mark == b"%PDF-") {
@@ -70,7 +70,7 @@ pub(crate) fn of(bytes: &[u8], kind: Option<&str>, path: &str) -> Result<Format,
     }
     let unknown = matches!(kind.as_deref(), None | Some("application/octet-stream" | "binary/octet-stream"));
     match (told, named) {
-        // Files of text are often served without saying more.
+        // Text files are often served as plain text only.
         (Some(Format::Text), Some(named)) if kind.as_deref() == Some("text/plain") => Ok(named),
         (Some(told), _) => Ok(told),
         (None, Some(named)) if unknown => Ok(named),

@@ -1,4 +1,4 @@
-//! What a document says, whatever it is written in.
+//! Reads text from documents in all supported formats.
 
 mod decode;
 mod html;
@@ -18,17 +18,17 @@ pub(crate) use kind::{Format, of};
 use crate::NodeError;
 use crate::outbound;
 
-/// Bytes of a document.
+/// Maximum document bytes.
 pub(crate) const MOST_BYTES: u64 = 10 * 1024 * 1024;
-/// Its pages.
+/// Maximum pages.
 pub(crate) const MOST_PAGES: usize = 2_000;
-/// Bytes of its text.
+/// Maximum text bytes.
 pub(crate) const MOST_TEXT: usize = 4 * 1024 * 1024;
-/// How long reading it may take.
+/// Maximum time to read a document.
 pub(crate) const TIME: Duration = Duration::from_secs(30);
 const LIMITS: DocumentLimits = DocumentLimits { time: TIME, pages: MOST_PAGES, text: MOST_TEXT };
 
-/// The bytes of an answer that is a document.
+/// Reads the body of a response that is a document.
 pub(crate) async fn bytes_of(answer: Response) -> Result<Vec<u8>, NodeError> {
     let bytes = answer.bytes().await.map_err(|error| match error.kind {
         NetErrorKind::TooLarge => too_large(&format!("it has more than {MOST_BYTES} bytes")),
@@ -37,7 +37,7 @@ pub(crate) async fn bytes_of(answer: Response) -> Result<Vec<u8>, NodeError> {
     Ok(bytes.to_vec())
 }
 
-/// Reads a document; `charset` is what its server says of it.
+/// Reads a document; `charset` comes from its server.
 pub(crate) async fn read(
     bytes: Vec<u8>,
     format: Format,
@@ -55,7 +55,7 @@ pub(crate) async fn read(
     sandbox.read_document(kind, data, LIMITS).await.map_err(unread)?.map_err(|problem| refused(&problem))
 }
 
-/// Reads the first items of a feed of this address, at most `most` or 2,000; what is HTML in them becomes its words.
+/// Reads the first items of a feed at this address, at most `most` or 2,000. Converts HTML in them to text.
 pub(crate) async fn read_feed(
     bytes: Vec<u8>,
     from: String,
@@ -80,7 +80,7 @@ fn in_words(mut feed: Feed) -> Result<Feed, NodeError> {
     Ok(feed)
 }
 
-/// Work that takes a while, away from the actors.
+/// Runs slow work outside the actors.
 pub(crate) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, NodeError> {
@@ -88,7 +88,7 @@ pub(crate) async fn aside<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(panicked)
 }
 
-/// Whether reading has taken too long.
+/// Returns a check for whether reading has taken too long.
 fn later() -> impl Fn() -> bool {
     let clock = kernel::SystemClock::new();
     let end = clock.monotonic() + TIME;
@@ -117,7 +117,7 @@ fn refused(problem: &DocumentProblem) -> NodeError {
     }
 }
 
-/// Why no worker has read it.
+/// Converts a sandbox error of a document that no worker has read.
 pub(crate) fn unread(error: sandbox::SandboxError) -> NodeError {
     use sandbox::SandboxError as Sandboxed;
     match error {
@@ -132,7 +132,7 @@ pub(crate) fn unread(error: sandbox::SandboxError) -> NodeError {
         busy @ (Sandboxed::Busy { .. } | Sandboxed::QueueFull { .. }) => {
             NodeError::retryable(ErrorCode::CodeBusy, busy.to_string())
         }
-        // What exactly is in the log: it names the machine's own paths.
+        // The log has the details: they name paths on this machine.
         Sandboxed::Unavailable(_) => {
             NodeError::retryable(ErrorCode::CodeUnavailable, ErrorCode::CodeUnavailable.message())
         }

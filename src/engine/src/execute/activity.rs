@@ -1,9 +1,8 @@
-//! How much of a run is at work, and what the rest of it waits for.
+//! Tracks whether a run works or only waits.
 //!
-//! A run that only waits need not be held in memory: its driver may drop it, and resume it from its journal when what
-//! it waits for has come. So [`Activity`] counts the tasks at work. A task that runs something inside of itself lends
-//! its place to that, and a task that only waits gives it back meanwhile; what holds no place and waits for none does not
-//! count.
+//! A waiting run need not stay in memory: its driver may drop it, and resume it from its journal when the awaited
+//! event arrives. So [`Activity`] counts working tasks. A task that runs nested work lends its place to it, and a
+//! task that only waits releases its place meanwhile. Tasks that neither hold a place nor wait do not count.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// How much of one run is at work.
+/// The activity of one run.
 #[derive(Debug, Default)]
 pub struct Activity {
     state: Mutex<State>,
@@ -21,47 +20,47 @@ pub struct Activity {
 #[derive(Debug, Default)]
 struct State {
     busy: i64,
-    /// What each waiting task waits for.
+    /// Current waits by key.
     waits: BTreeMap<u64, Wait>,
-    /// Limits of what is under way: whatever waits inside is not waited for any longer.
+    /// Time limits of work in progress: no wait inside lasts longer.
     bounds: BTreeMap<u64, DateTime<Utc>>,
     changes: u64,
 }
 
 #[derive(Debug)]
 struct Wait {
-    /// Until when; `None`: for a person.
+    /// Deadline; `None`: waits for a person.
     until: Option<DateTime<Utc>>,
     /// Whether it waits for a person.
     for_person: bool,
-    /// The question of an item that it waits for.
+    /// The item question that it waits for.
     asks: Option<AskingStep>,
 }
 
-/// An attempt that waits for the answer to the question of an item.
+/// An attempt that waits for the answer to an item's question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskingStep {
     /// The node's name in the journal.
     pub node: String,
-    /// Which visit, from 1.
+    /// The visit, from 1.
     pub visit: u32,
-    /// Which attempt, from 1.
+    /// The attempt, from 1.
     pub attempt: u32,
 }
 
-/// A run of which nothing is at work.
+/// A run in which no task works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Idle {
-    /// When something of it is due; `None`: it waits for a person alone.
+    /// When its next wait is due; `None` if it only waits for a person.
     pub until: Option<DateTime<Utc>>,
-    /// Whether it waits for a person, too, however soon something is due.
+    /// Whether it also waits for a person, however soon `until` is.
     pub for_person: bool,
-    /// Grows with each change.
+    /// Increases with each change.
     pub changes: u64,
 }
 
 impl Activity {
-    /// What the run waits for, if it only waits.
+    /// Returns the run's waits if it only waits.
     #[must_use]
     pub fn idle(&self) -> Option<Idle> {
         let state = self.state.lock();
@@ -73,13 +72,13 @@ impl Activity {
         Some(Idle { until: due.min().copied(), for_person, changes: state.changes })
     }
 
-    /// The attempts that wait for answers to questions of items.
+    /// Lists the attempts that wait for answers to item questions.
     #[must_use]
     pub fn asking(&self) -> Vec<AskingStep> {
         self.state.lock().waits.values().filter_map(|wait| wait.asks.clone()).collect()
     }
 
-    /// Ends when something has changed since this was called or polled last.
+    /// Waits for a change since the last call or poll.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -92,29 +91,29 @@ impl Activity {
         self.changed.notify_one();
     }
 
-    /// A task is at work.
+    /// Marks a task as working.
     pub(super) fn busy(&self) -> Place<'_> {
         self.change(|state| state.busy += 1);
         Place { activity: self, change: -1 }
     }
 
-    /// The task at work only waits for what is inside of it.
+    /// Marks the working task as waiting only for its nested work.
     pub(super) fn lent(&self) -> Place<'_> {
         self.change(|state| state.busy -= 1);
         Place { activity: self, change: 1 }
     }
 
-    /// The task at work only waits, until then at the latest.
+    /// Marks the working task as waiting, at most until `until`.
     pub(super) fn waits(&self, until: Option<DateTime<Utc>>) -> Waiting<'_> {
         self.waits_for(until, false, None)
     }
 
-    /// The task at work only waits for a person, until then at the latest.
+    /// Marks the working task as waiting for a person, at most until `until`.
     pub(super) fn waits_for_person(&self, until: Option<DateTime<Utc>>) -> Waiting<'_> {
         self.waits_for(until, true, None)
     }
 
-    /// The task at work only waits for the answer to the question of an item.
+    /// Marks the working task as waiting for the answer to an item's question.
     pub(super) fn asks(&self, step: AskingStep) -> Waiting<'_> {
         self.waits_for(None, true, Some(step))
     }
@@ -134,7 +133,7 @@ impl Activity {
         Waiting { _lent: lent, _entry: Entry { activity: self, key, bound: false } }
     }
 
-    /// What is under way has to be over by then.
+    /// Limits work in progress to this time.
     pub(super) fn bound(&self, at: DateTime<Utc>) -> Entry<'_> {
         let mut key = 0;
         self.change(|state| {
@@ -145,7 +144,7 @@ impl Activity {
     }
 }
 
-/// Held while a task is at work, or lends its place.
+/// Held while a task works or lends its place.
 pub(crate) struct Place<'a> {
     activity: &'a Activity,
     change: i64,
@@ -163,7 +162,7 @@ pub(super) struct Waiting<'a> {
     _lent: Place<'a>,
 }
 
-/// Held while a wait or a limit counts.
+/// Held while a wait or a time limit is active.
 pub(super) struct Entry<'a> {
     activity: &'a Activity,
     key: u64,

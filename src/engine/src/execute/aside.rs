@@ -1,4 +1,4 @@
-//! Work that may take long, away from the actors.
+//! Runs slow work outside the actors.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::NodeError;
 use crate::meter;
 use crate::template::functions::ids::Numbering;
 
-/// Does work away from the actors where that may take long.
+/// Runs work, outside the actors if it is heavy.
 pub(super) async fn aside<T: Send + 'static>(
     heavy: bool,
     work: impl FnOnce() -> Result<T, NodeError> + Send + 'static,
@@ -22,8 +22,8 @@ pub(super) async fn aside<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(panicked()))
 }
 
-/// Fills templates of a scope. What takes longer than brief work is done again away from the actors, in the workspace's share of the
-/// threads; dropped, it stops.
+/// Fills templates. Work that exceeds the brief limit starts again outside the actors, in the workspace's share of
+/// the threads. Dropping the future stops it.
 pub(super) async fn filled<T: Send + 'static>(
     sandbox: &Sandbox,
     heavy: bool,
@@ -31,7 +31,7 @@ pub(super) async fn filled<T: Send + 'static>(
     numbering: Option<Numbering>,
     work: impl Fn(&View) -> Result<T, NodeError> + Send + 'static,
 ) -> Result<T, NodeError> {
-    // Work that is done again makes the same identifiers.
+    // Repeated work creates the same identifiers.
     let work = move || match &numbering {
         Some(numbering) => work(&numbering.scope(&view)),
         None => work(&view),

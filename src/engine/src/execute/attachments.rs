@@ -1,4 +1,4 @@
-//! Files of a chat's thread, as nodes read them.
+//! Chat thread files, as nodes read them.
 
 use std::any::Any;
 
@@ -7,7 +7,7 @@ use wire::ErrorCode;
 
 use crate::NodeError;
 
-/// A file that a message of the run's thread contains.
+/// A file attached to a message in the run's thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedFile {
     /// `atc_…`.
@@ -16,78 +16,81 @@ pub struct AttachedFile {
     pub name: String,
     /// Its media type, detected from its content.
     pub mime_type: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Of images alone.
+    /// Set for images only.
     pub look: Option<Look>,
 }
 
-/// What an image looks like.
+/// An image's appearance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// Pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels.
+    /// Height in pixels.
     pub height: u32,
-    /// Its main colour, in a word.
+    /// Main colour, in one word.
     pub colour: String,
 }
 
-/// An image that a node makes.
+/// An image made by a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewImage {
     /// PNG, JPEG, GIF or WebP.
     pub mime_type: &'static str,
-    /// What it looks like.
+    /// Its appearance.
     pub look: Look,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Room for bytes in memory; dropping it gives it back.
+/// Reserved memory bytes, released on drop.
 pub type Room = Box<dyn Any + Send>;
 
-/// The attachments of the run's own thread.
+/// The attachments of the run's thread.
 #[async_trait]
 pub trait Attachments: Send + Sync {
-    /// The attachments with these ids, in their order.
+    /// Returns the attachments with these ids, in the same order.
     ///
     /// # Errors
-    /// [`ErrorCode::AttachmentNotFound`] if the run has no thread, or one of them does not belong to it.
+    /// [`ErrorCode::AttachmentNotFound`] if the run has no thread, or an attachment does not belong to it.
     async fn find(&self, ids: &[&str]) -> Result<Vec<AttachedFile>, NodeError>;
 
-    /// The first `most` bytes.
+    /// Reads the first `most` bytes.
     ///
     /// # Errors
-    /// [`NodeError`] if they cannot be read now.
+    /// [`NodeError`] if the bytes cannot be read now.
     async fn bytes(&self, file: &AttachedFile, most: u64) -> Result<Vec<u8>, NodeError>;
 
-    /// The text that [`Self::keep_text`] stored.
+    /// Returns the text stored by [`Self::keep_text`].
     ///
     /// # Errors
-    /// [`NodeError`] if it cannot be read now.
+    /// [`NodeError`] if the text cannot be read now.
     async fn text(&self, file: &AttachedFile) -> Result<Option<String>, NodeError>;
 
-    /// Stores the first part of a document's text for later requests; empty if it has none.
+    /// Stores the first part of a document's text for later requests; empty if the document has no text.
     ///
     /// # Errors
-    /// [`NodeError`] if it cannot be stored now.
+    /// [`NodeError`] if the text cannot be stored now.
     async fn keep_text(&self, file: &AttachedFile, text: &str) -> Result<(), NodeError>;
 
-    /// Stores an image for the thread, equal bytes once. Returns its id, `atc_…`; `None` if the run shows no items.
+    /// Stores an image for the thread; identical bytes are stored once. Returns its id, `atc_…`; `None` if the run
+    /// shows no items.
     ///
     /// # Errors
-    /// [`ErrorCode::WorkspaceFull`]; [`ErrorCode::ThreadNotFound`] if the thread was deleted; [`NodeError`] if it cannot be stored now.
+    /// [`ErrorCode::WorkspaceFull`]; [`ErrorCode::ThreadNotFound`] if the thread was deleted; [`NodeError`] if the
+    /// image cannot be stored now.
     async fn keep_image(&self, image: NewImage) -> Result<Option<String>, NodeError>;
 
-    /// Waits for room for this many bytes in memory. All requests of a workspace share the room, for images and for documents that are being read.
+    /// Waits until this many bytes fit in memory. A workspace's requests share the memory for images and for
+    /// documents being read.
     async fn room(&self, bytes: u64) -> Room;
 }
 
-/// The attachments of a run without a thread: none.
+/// Empty attachments, for a run without a thread.
 pub struct NoAttachments;
 
-/// Attachment not found in the run's thread.
+/// Returns the error for an attachment that the run's thread does not have.
 #[must_use]
 pub fn attachment_not_found(id: &str) -> NodeError {
     let id: String = id.chars().filter(|letter| !letter.is_control()).take(100).collect();

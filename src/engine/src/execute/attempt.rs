@@ -1,4 +1,4 @@
-//! One visit of a node: its attempts, their rows in the journal, and what an earlier life had done of it.
+//! One visit to a node: its attempts, their journal rows, and work done before a restart.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -27,16 +27,16 @@ use super::{Effect, Failure, PlanNode};
 use crate::graph::{OnError, OnUnknown, Retry};
 use crate::{NodeError, limits};
 
-/// Longest wait that the called service may ask for.
+/// Longest wait that a called service may request.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
 
-/// Bytes of text above which the search for secrets runs away from the actors.
+/// Text bytes above which redaction runs outside the actors.
 const LONG: usize = 64 << 10;
 
-/// Ends when the row that was handed over last is durable.
+/// Resolves when the last submitted row is durable.
 pub(super) type Receipt = BoxFuture<'static, Result<(), JournalError>>;
 
-/// One visit of a node.
+/// One visit to a node.
 pub(super) struct Visit<'a> {
     pub(super) env: &'a Env<'a>,
     pub(super) frame: &'a Frame,
@@ -48,41 +48,41 @@ pub(super) struct Visit<'a> {
     pub(super) step: u32,
     pub(super) halt: &'a CancellationToken,
     pub(super) view: &'a View,
-    /// Whether there is so much in scope that templates are filled away from the actors.
+    /// Whether the scope is so large that templates are filled outside the actors.
     pub(super) heavy: bool,
     pub(super) output: &'a StepOutput<'a>,
     pub(super) slot: usize,
-    /// What `now()` is in its templates.
+    /// The value of `now()` in its templates.
     pub(super) now: DateTime<Utc>,
-    /// The names that it had in the journal inside earlier attempts of the node around it, the last one first.
+    /// Its journal names in earlier attempts of the enclosing node, latest first.
     pub(super) earlier: Vec<String>,
-    /// Keeps its result for the next attempt of the node around it.
+    /// Keeps its result for the enclosing node's next attempt.
     pub(super) keeps: Option<&'a Finished>,
-    /// Whether a failure is a result for the node around it, as that of a tool is for its model.
+    /// Whether the enclosing node treats a failure as a result, as a model does with a failed tool.
     pub(super) failure_counts: bool,
-    /// Whether what is around it continues if it fails.
+    /// Whether the enclosing graph or node continues if it fails.
     pub(super) tolerated: bool,
-    /// What has finished inside its attempts so far; `None` if it has one attempt alone.
+    /// Results finished inside its attempts so far; `None` if it has only one attempt.
     pub(super) finished: Option<Finished>,
-    /// Calls of models so far.
+    /// Model calls so far.
     pub(super) model_calls: AtomicU32,
 }
 
-/// What follows a failed attempt.
+/// The action after a failed attempt.
 enum Next {
-    /// Nothing: it was the last.
+    /// None: it was the last attempt.
     None,
     /// Another attempt.
     Attempt,
-    /// Nothing: what it is a part of has failed, and the wait was cut short.
+    /// None: the enclosing node or graph has failed, and the wait was cut short.
     Halted,
 }
 
-/// What a visit left.
+/// The outcome of a visit.
 pub(super) struct Visited {
     pub(super) result: Result<Value, Failure>,
     pub(super) receipt: Option<Receipt>,
-    /// When its last attempt ended, as the journal has it.
+    /// End of its last attempt, as recorded in the journal.
     pub(super) ended_at: Option<DateTime<Utc>>,
 }
 
@@ -125,7 +125,7 @@ impl Visit<'_> {
         if let Some(last) = rows.last() {
             attempt = last.attempt;
             match &last.error {
-                // A person has answered that it is to be made again.
+                // A person has answered that the attempt is to be repeated.
                 Some(error) if error.code == ErrorCode::NodeOutcomeUnknown && error.retryable => attempt += 1,
                 Some(error) => {
                     let passed = last.finished_at.map(|at| self.env.ports.clock.now() - at);
@@ -154,14 +154,14 @@ impl Visit<'_> {
         loop {
             let mut visited = self.attempt(attempt, begun.take()).await;
             let Err(Failure::Failed(error)) = &visited.result else { return visited };
-            // What a failed attempt has said does not stand.
+            // The text of a failed attempt is withdrawn.
             self.output.restart(self.slot, &self.path).await;
             match self.next(error, attempt, &retry, Duration::ZERO).await {
                 Next::None => return visited,
                 Next::Halted => return Visited { result: Err(Failure::Halted), ..visited },
                 Next::Attempt => {}
             }
-            // The next attempt depends on the row of this one.
+            // The next attempt depends on this one's row.
             if let Some(Err(error)) = OptionFuture::from(visited.receipt.take()).await {
                 return Visited::known(Err(Failure::Lost(error.to_string())));
             }
@@ -169,7 +169,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Waits for the next attempt, if there is to be one.
+    /// Waits for the next attempt, if there is one.
     async fn next(&self, error: &NodeError, attempt: u32, retry: &Retry, passed: Duration) -> Next {
         if !error.retryable || attempt >= retry.max_attempts {
             return Next::None;
@@ -190,7 +190,7 @@ impl Visit<'_> {
         if retry.jitter { jittered(pause, self.env.ports.random) } else { pause }
     }
 
-    /// The time as the journal stores it, to the microsecond.
+    /// The current time in microseconds, as the journal stores it.
     pub(super) fn time(&self) -> DateTime<Utc> {
         self.env.ports.clock.now().trunc_subsecs(6)
     }
@@ -242,9 +242,9 @@ impl Visit<'_> {
         }
     }
 
-    /// One attempt and its row. Its panic is its failure.
+    /// Makes one attempt and writes its row. A panic counts as its failure.
     async fn attempt(&self, attempt: u32, begun: Option<&RecordedStep>) -> Visited {
-        // Of a run with thousands of nodes that are ready, others have their turn in between.
+        // Yields, so that a run with thousands of ready nodes does not starve others.
         tokio::task::consume_budget().await;
         if let Some(room) = self.env.ports.journal.room() {
             room.await;
@@ -255,7 +255,7 @@ impl Visit<'_> {
         let mut record = self.record(attempt);
         if let Some(row) = begun {
             record.begun = true;
-            // A clock that was ahead and was set back: an attempt of the future has just begun, for what it waits for.
+            // If the clock was ahead and was set back, an attempt from the future counts as just begun for its waits.
             record.started_at = row.started_at.min(record.started_at);
             record.note.clone_from(&row.note);
         }
@@ -268,7 +268,7 @@ impl Visit<'_> {
         });
         let finished_at = self.time();
         self.finish_seen(&mut record, started).await;
-        // Here everything passes that a node leaves. What it has called may have repeated a secret.
+        // Everything that a node returns passes here. A called service may have repeated a secret.
         let worked = match worked {
             Ok(value) => self.redacted(value).await.map_err(Failure::Failed),
             Err(Failure::Failed(error)) => Err(Failure::Failed(self.env.redactor.error(error))),
@@ -321,7 +321,8 @@ impl Visit<'_> {
         if let Some(kept) = self.kept(record) {
             return Ok(kept);
         }
-        // First: a recorded start says that the node may have had an effect, and its limit counts from it.
+        // Comes first: a recorded start means that the node may have had an effect, and its time limit counts from
+        // the start.
         let (_inside, _working) = match self.node.effect {
             Effect::Nested => (Some(budget.container(&self.path)?), None),
             Effect::Wait => (None, None),
@@ -330,7 +331,7 @@ impl Visit<'_> {
         if !record.begun {
             record.started_at = self.env.ports.clock.now();
         }
-        // Of what may wait inside, a limit counts from the first start.
+        // For nodes that may wait inside, the time limit counts from the first start.
         let limited = self.node.effect == Effect::Nested && self.limit().is_some();
         let resumed = record.begun;
         let keeps_start = node.records_start() || limited || self.on_unknown() != OnUnknown::Retry;
@@ -344,7 +345,7 @@ impl Visit<'_> {
             stored.map_err(|error| Failure::Lost(error.to_string()))?;
             record.begun = true;
         }
-        // An image is stored for a thread that exists.
+        // An image can be stored only for an existing thread.
         let is_outside = node.shows_images()
             || matches!(self.node.effect, Effect::Reads | Effect::Model | Effect::Outbound);
         if is_outside && let Some(started) = self.env.ports.journal.started() {
@@ -387,7 +388,7 @@ impl Visit<'_> {
             return work.await;
         }
         let Some(limit) = self.limit() else { return work.await };
-        // If the start is known across a restart, so is how much of the limit has passed.
+        // If the start survived a restart, the elapsed time counts toward the limit.
         let passed = resumed.then(|| (clock.now() - record.started_at).to_std().unwrap_or_default());
         let left = limit.saturating_sub(passed.unwrap_or_default());
         let _bound = self.env.ports.activity.bound(clock.now() + left);
@@ -395,8 +396,8 @@ impl Visit<'_> {
             let message = format!("took longer than {} s", limit.as_secs_f64());
             Err(NodeError::retryable(ErrorCode::NodeTimeout, message).into())
         };
-        // A restart took longer: nothing is begun any more, and a wait that is over by now was over too late. What ran inside a
-        // container may all have ended in time.
+        // The restart took longer than the limit: nothing new begins, and a wait that is over now ended too late.
+        // Work inside a container may all have ended in time.
         if left.is_zero() && self.node.effect != Effect::Nested {
             return over();
         }
@@ -430,10 +431,11 @@ impl Visit<'_> {
         }
     }
 
-    /// A resumed run says everything again from its beginning; who listens knows what was told.
+    /// A resumed run repeats its output from the beginning; listeners know what they have received.
     async fn say_again(&self, row: &RecordedStep, result: &Value) {
         let node = &self.node.node;
-        // Without a listener nothing is to be said, and the inside of a container must not run under another name.
+        // Without a listener there is nothing to repeat, and a container's nested nodes must not run under another
+        // name.
         if !node.streams() || self.slot == usize::MAX {
             return;
         }

@@ -1,5 +1,5 @@
-//! What one run may use altogether. Limits of single nodes multiply with those around them: a `for_each` of three that calls
-//! its own workflow doubles and trebles with each level.
+//! Resource limits for a whole run. Limits of single nodes multiply with nesting: a `for_each` of three that calls
+//! its own workflow grows exponentially with each level.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,25 +15,25 @@ use super::recorded::RecordedStep;
 use crate::limits;
 use crate::{NodeError, RunError};
 
-/// Attempts of nodes, those of earlier lives included.
+/// Maximum node attempts, including those before a restart.
 const MAX_STEPS: u64 = 100_000;
-/// Nodes at work at the same time; more of them wait.
+/// Maximum nodes working at once; others wait.
 const MAX_WORKING: usize = 256;
-/// Nodes at the same time that have others inside. They cannot wait for one another.
+/// Maximum concurrent nodes that contain other nodes. They cannot wait for one another.
 const MAX_CONTAINERS: u64 = 1_024;
-/// Bytes of results that are stored.
+/// Maximum stored result bytes.
 const MAX_STORED: u64 = 512 << 20;
-/// Bytes of inputs of nodes that are in progress.
+/// Maximum input bytes for all nodes in progress.
 const MAX_INPUTS: u64 = 256 << 20;
-/// Items and states of items that a run sends, and bytes of one and of all of them as JSON.
+/// Limits for the items and item states that a run sends: count, JSON bytes each, JSON bytes in total.
 const MAX_ITEMS: u64 = 1_000;
 const MAX_ITEM: usize = 1 << 20;
 const MAX_ITEM_BYTES: u64 = 64 << 20;
-/// Annotations that a run sends, and bytes of all of them as JSON.
+/// Limits for the annotations that a run sends: count and total JSON bytes.
 const MAX_ANNOTATIONS: u64 = 1_000;
 const MAX_ANNOTATION_BYTES: u64 = 1 << 20;
 
-/// Counts what a run uses. What goes over a limit ends the run, whatever the graph says about errors.
+/// Counts a run's resources. Exceeding a limit ends the run, regardless of the graph's error handling.
 pub(crate) struct Budget {
     steps: AtomicU64,
     containers: AtomicU64,
@@ -43,13 +43,13 @@ pub(crate) struct Budget {
     item_bytes: AtomicU64,
     annotations: AtomicU64,
     annotation_bytes: AtomicU64,
-    /// Permits of nodes that do work themselves. It is never closed.
+    /// Permits for nodes that do work themselves. Never closed.
     working: Semaphore,
     error: Mutex<Option<RunError>>,
     exceeded: CancellationToken,
 }
 
-/// A share of a budget; dropped, it is given back.
+/// A share of a budget, released on drop.
 pub(crate) struct Share<'a> {
     counter: &'a AtomicU64,
     amount: u64,
@@ -62,7 +62,7 @@ impl Drop for Share<'_> {
 }
 
 impl Budget {
-    /// Of a run with this journal of earlier lives.
+    /// Creates a run's budget, including its journal from before a restart.
     pub(super) fn new(recorded: &[RecordedStep]) -> Self {
         let bytes = recorded.iter().filter_map(|step| step.result.as_ref()).map(limits::size);
         let stored =
@@ -82,7 +82,7 @@ impl Budget {
         }
     }
 
-    /// One more attempt of this node.
+    /// Counts an attempt at this node.
     pub(super) fn step(&self, node: &str) -> Result<(), Failure> {
         let steps = self.steps.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if steps > MAX_STEPS {
@@ -92,7 +92,7 @@ impl Budget {
         Ok(())
     }
 
-    /// One more item, or state of one.
+    /// Counts an item or an item state.
     pub(super) fn item(&self, body: Option<&ItemBody>) -> Result<(), NodeError> {
         let text = body.map(serde_json::to_string).and_then(Result::ok).unwrap_or_default();
         if text.len() > MAX_ITEM {
@@ -108,7 +108,7 @@ impl Budget {
         Ok(())
     }
 
-    /// One more message of text. Its size is limited as that of the node's result.
+    /// Counts a text message. Its size is limited like the node's result.
     pub(super) fn message(&self) -> Result<(), NodeError> {
         if self.items.fetch_add(1, Ordering::Relaxed) >= MAX_ITEMS {
             return Err(limits::too_large(&format!("more than {MAX_ITEMS} items in one run")));
@@ -116,7 +116,7 @@ impl Budget {
         Ok(())
     }
 
-    /// More annotations of messages.
+    /// Counts message annotations.
     pub(super) fn annotations(&self, added: &[SentAnnotation]) -> Result<(), NodeError> {
         let sizes = added.iter().filter_map(|annotation| serde_json::to_string(&annotation.source).ok());
         let bytes: usize = sizes.map(|text| text.len()).sum();
@@ -134,7 +134,7 @@ impl Budget {
         Ok(())
     }
 
-    /// A permit to do work. A node that has none yet when the run fails does nothing any more.
+    /// Waits for a permit to work. If the run fails first, the node does nothing more.
     pub(super) async fn permit(&self, halt: &CancellationToken) -> Result<SemaphorePermit<'_>, Failure> {
         if let Ok(permit) = self.working.try_acquire() {
             return Ok(permit);
@@ -146,7 +146,7 @@ impl Budget {
         }
     }
 
-    /// A node that has others inside is in progress.
+    /// Counts a node in progress that contains others.
     pub(super) fn container(&self, node: &str) -> Result<Share<'_>, Failure> {
         self.share(&self.containers, 1, MAX_CONTAINERS).ok_or_else(|| {
             let message = format!("more than {MAX_CONTAINERS} nodes with nested nodes at the same time");
@@ -154,7 +154,7 @@ impl Budget {
         })
     }
 
-    /// A node with an input of so many bytes is in progress.
+    /// Counts a node in progress with an input of this size.
     pub(super) fn input(&self, node: &str, bytes: usize) -> Result<Share<'_>, Failure> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.share(&self.inputs, bytes, MAX_INPUTS).ok_or_else(|| {
@@ -163,7 +163,7 @@ impl Budget {
         })
     }
 
-    /// A result of so many bytes is to be stored.
+    /// Counts a result of this size before it is stored.
     pub(super) fn store(&self, node: &str, bytes: usize) -> Result<(), Failure> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let stored = self.stored.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -174,12 +174,12 @@ impl Budget {
         Ok(())
     }
 
-    /// Why the run has used more than it may; `None` if it has not.
+    /// The exceeded limit; `None` if the run is within its limits.
     pub(super) fn error(&self) -> Option<RunError> {
         self.error.lock().clone()
     }
 
-    /// Ends when the run has used more than it may.
+    /// Waits until the run exceeds a limit.
     pub(super) async fn exceeded(&self) -> RunError {
         self.exceeded.cancelled().await;
         self.error().unwrap_or_else(|| RunError::whole(ErrorCode::Internal, "a budget without an error"))

@@ -1,4 +1,4 @@
-//! What a node may use while it works.
+//! The services that a working node may use.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -29,10 +29,10 @@ use crate::redact::Redactor;
 use crate::{NodeError, RunError};
 use models::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelRequest, Models, Pieces};
 
-/// A model by its name, with the endpoint that the graph names, and its provider.
+/// A model's name, the endpoint that the graph names, and its provider.
 pub(crate) type AskedModel<'a> = (&'a str, Option<&'a Value>, &'a dyn Model);
 
-/// What a node may use while it works.
+/// The services that a working node may use.
 pub(crate) struct Call<'a> {
     pub(super) env: &'a Env<'a>,
     pub(super) frame: &'a Frame,
@@ -48,25 +48,25 @@ pub(crate) struct Call<'a> {
     pub(super) heavy: bool,
     pub(super) output: &'a StepOutput<'a>,
     pub(super) slot: usize,
-    /// What `now()` is in its templates.
+    /// The value of `now()` in its templates.
     pub(super) now: DateTime<Utc>,
-    /// When this attempt first began, also across a restart.
+    /// First start of this attempt, kept across a restart.
     pub(crate) started_at: DateTime<Utc>,
-    /// What was noted with its start.
+    /// The note recorded with its start.
     pub(crate) note: Option<Value>,
-    /// What is to be sent when it is done.
+    /// The request to send when the attempt is done.
     pub(super) delivery: Mutex<Option<Delivery>>,
-    /// Tokens of the models' answers so far, as results have it.
+    /// Tokens of the model answers so far, in the format of results.
     pub(super) usage: Mutex<Option<Value>>,
-    /// What this attempt itself has used of models.
+    /// Model usage by this attempt itself.
     pub(super) spending: Mutex<Spending>,
-    /// Its calls of models, in a rehearsal.
+    /// Its model calls, in a rehearsal.
     pub(super) seen: Mutex<Vec<SeenCall>>,
-    /// Calls of models that the visit has made, in all of its attempts.
+    /// Model calls in all attempts of the visit.
     pub(super) model_calls: &'a AtomicU32,
-    /// The warning of a workflow that it ran.
+    /// The warning from a workflow that it ran.
     pub(super) warning: Mutex<Option<RunError>>,
-    /// Kept for the next attempt, if there may be one.
+    /// Results kept for the next attempt, if there may be one.
     pub(super) finished: Option<&'a Finished>,
     /// Whether the run continues if this node fails.
     pub(super) tolerated: bool,
@@ -89,7 +89,7 @@ impl Call<'_> {
         self.env.ports.workflows
     }
 
-    /// Sends requests to addresses that the graph names.
+    /// Client for addresses that the graph names.
     pub(crate) fn outbound(&self) -> &net::Client {
         self.env.ports.outbound
     }
@@ -102,17 +102,17 @@ impl Call<'_> {
         self.env.ports.search
     }
 
-    /// Collections of the app that the run belongs to.
+    /// Collections of the run's app.
     pub(crate) fn collections(&self) -> &dyn Collections {
         self.env.ports.collections
     }
 
-    /// Files of the run's thread.
+    /// Files in the run's thread.
     pub(crate) fn attachments(&self) -> &dyn Attachments {
         self.env.ports.attachments
     }
 
-    /// Records a notice by its subject, such as an attachment. Returns true if it is the first one.
+    /// Records a notice by its subject, such as an attachment. Returns `true` if it is the first one.
     pub(crate) fn record_notice(&self, subject: &str) -> bool {
         self.env.noticed.lock().insert(subject.to_owned())
     }
@@ -121,22 +121,22 @@ impl Call<'_> {
         self.env.ports.databases
     }
 
-    /// What it learns, the run says no more.
+    /// The redactor; secrets that it learns are removed from the run's output.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.env.redactor
     }
 
-    /// Has a request sent once this attempt's row is durable.
+    /// Schedules a request, sent once this attempt's row is durable.
     pub(crate) fn deliver(&self, delivery: Delivery) {
         *self.delivery.lock() = Some(delivery);
     }
 
-    /// Notes the tokens of the models' answers so far: they count even if the attempt fails.
+    /// Records the tokens of the model answers so far: they count even if the attempt fails.
     pub(crate) fn note_usage(&self, usage: Value) {
         *self.usage.lock() = Some(usage);
     }
 
-    /// Has a model called; the text of its answer goes to `pieces` as it comes.
+    /// Calls a model; the text of its answer goes to `pieces` as it arrives.
     ///
     /// # Errors
     /// As [`ModelObserver::call`](super::ports::ModelObserver::call).
@@ -151,10 +151,10 @@ impl Call<'_> {
         Ok(answer)
     }
 
-    /// As [`Self::ask_model`], for vectors of texts.
+    /// As [`Self::ask_model`], for text embeddings.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::ask_model`].
     pub(crate) async fn embed_texts(
         &self,
         asked: AskedModel<'_>,
@@ -180,23 +180,23 @@ impl Call<'_> {
         self.path
     }
 
-    /// The same for every attempt of this visit, and for no other.
+    /// Identical for every attempt of this visit, and unique to the visit.
     pub(crate) fn idempotency_key(&self) -> String {
         let run = self.frame.input.run_of(self.step).unwrap_or(&self.frame.input.run.id);
         format!("{run}-{}-{}", self.path, self.visit)
     }
 
-    /// Held while the node works where it has lent its place to what runs inside of it.
+    /// Held while the node itself works although it has lent its place to nested work.
     pub(crate) fn at_work(&self) -> Place<'_> {
         self.env.ports.activity.busy()
     }
 
-    /// Whether nothing is waited for, see [`Rehearsal`](super::ports::Rehearsal).
+    /// Whether waits are skipped, see [`Rehearsal`](super::ports::Rehearsal).
     pub(crate) fn rehearses(&self) -> bool {
         self.env.ports.rehearsal.is_some()
     }
 
-    /// Waits until then; the run may be dropped meanwhile, and continues in another life.
+    /// Waits until this time. The run may be dropped meanwhile and resume later.
     pub(crate) async fn wait_until(&self, until: DateTime<Utc>) {
         let ports = self.env.ports;
         let _waits = ports.activity.waits(Some(until));
@@ -204,27 +204,28 @@ impl Call<'_> {
         ports.clock.sleep(left).await;
     }
 
-    /// What a person answers to the question that was recorded with the start of this attempt; `None` without an answer
-    /// by then. The run may be dropped meanwhile, as in [`Self::wait_until`].
+    /// Waits for a person's answer to the question recorded with this attempt's start; `None` without an answer in
+    /// time. The run may be dropped meanwhile, as in [`Self::wait_until`].
     pub(crate) async fn answer(&self, until: Option<DateTime<Utc>>) -> Result<Option<Answer>, Failure> {
         let waits = || self.env.ports.activity.waits_for_person(until);
         self.wait_for_answer(waits, until).await
     }
 
-    /// The answer, if it is there. The run is at work until that is known: else a slow database would make it idle.
+    /// Returns the answer, if stored. The run counts as working until the read ends: otherwise a slow database would
+    /// make it idle.
     async fn stored_answer(&self) -> Result<Option<Answer>, Failure> {
         let step = StepKey { node: self.path, visit: self.visit, attempt: self.attempt };
         let stored = self.env.ports.answers.stored(step).await;
         stored.map_err(|error| Failure::Lost(error.to_string()))
     }
 
-    /// As [`Self::answer`], to a question that an item of the chat asks. In a thread the turn ends with the item, however soon the
+    /// As [`Self::answer`], for a chat item's question. In a thread, the turn ends with the item, however soon the
     /// question expires; elsewhere the run waits.
     pub(crate) async fn answer_to_item(
         &self,
         until: Option<DateTime<Utc>>,
     ) -> Result<Option<Answer>, Failure> {
-        // What follows is another message, also if the answer is there already.
+        // Later text belongs to another message, even if the answer is already stored.
         self.new_message().await;
         let activity = self.env.ports.activity;
         let asks = || {
@@ -238,7 +239,7 @@ impl Call<'_> {
         }
     }
 
-    /// `waits`: the run is idle while that is held, but not while the database is asked for the answer.
+    /// `waits`: the run is idle while this guard is held, but not while the answer is read from the database.
     async fn wait_for_answer<'a>(
         &'a self,
         waits: impl FnOnce() -> Waiting<'a>,
@@ -257,7 +258,7 @@ impl Call<'_> {
         drop(waits);
         match answer {
             Some(answer) => Ok(Some(answer)),
-            // An answer that came in time counts, however late the run resumes.
+            // An answer that arrived in time counts, however late the run resumes.
             None => self.stored_answer().await,
         }
     }
@@ -267,30 +268,30 @@ impl Call<'_> {
         self.output.text(self.slot, self.path, piece).await;
     }
 
-    /// Annotates what this attempt has said to the current message.
+    /// Annotates this attempt's text in the current message.
     ///
     /// # Errors
-    /// `node.result_too_large` for more than 1,000 annotations of a run, or 1 MiB of them.
+    /// `node.result_too_large` for more than 1,000 annotations or 1 MiB of annotations per run.
     pub(crate) async fn annotate(&self, annotations: Vec<SentAnnotation>) -> Result<(), Failure> {
         self.env.budget.annotations(&annotations)?;
         self.output.annotate(self.slot, annotations).await;
         Ok(())
     }
 
-    /// What this attempt has said to the current message does not stand.
+    /// Withdraws this attempt's text from the current message.
     pub(crate) async fn take_back(&self) {
         self.output.restart(self.slot, self.path).await;
     }
 
-    /// What the node says next is another message.
+    /// Starts a new message for the node's next text.
     pub(crate) async fn new_message(&self) {
         self.output.new_message(self.slot).await;
     }
 
-    /// Sends an item to the readers of a chat; elsewhere it is only the node's result.
+    /// Sends an item to a chat's readers; elsewhere it is only the node's result.
     ///
     /// # Errors
-    /// `node.result_too_large` for an item of more than 1 MiB, more than 1,000 items of a run, or 64 MiB of them.
+    /// `node.result_too_large` for an item over 1 MiB, or more than 1,000 items or 64 MiB of items per run.
     pub(crate) async fn send(&self, item: SentItem) -> Result<(), Failure> {
         if let Some(key) = item.key.as_ref().filter(|_| self.is_in_thread()) {
             self.output.look_up(key).await;
@@ -298,10 +299,10 @@ impl Call<'_> {
         self.send_new(item).await
     }
 
-    /// As [`Self::send`], an item whose key no earlier one can have.
+    /// As [`Self::send`], for an item whose key is new.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::send`].
     pub(crate) async fn send_new(&self, item: SentItem) -> Result<(), Failure> {
         if self.is_in_thread() {
             self.env.budget.item(item.body.as_ref())?;
@@ -310,15 +311,15 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Counts a message of text that the node begins.
+    /// Counts a text message that the node begins.
     ///
     /// # Errors
-    /// `node.result_too_large` for more than 1,000 items of a run.
+    /// `node.result_too_large` for more than 1,000 items per run.
     pub(crate) fn count_message(&self) -> Result<(), Failure> {
         if self.is_in_thread() { Ok(self.env.budget.message()?) } else { Ok(()) }
     }
 
-    /// Counts an item that is sent when the turn ends.
+    /// Counts an item that is sent at the end of the turn.
     ///
     /// # Errors
     /// As [`Self::send`].
@@ -330,12 +331,12 @@ impl Call<'_> {
         self.frame.input.run.thread_id.is_some()
     }
 
-    /// Whether the items that the node sends are shown in a chat.
+    /// Whether a chat shows the node's items.
     pub(crate) fn shows_items(&self) -> bool {
         self.is_in_thread() && self.slot != usize::MAX
     }
 
-    /// Counts bytes that the node stores beside its result.
+    /// Counts bytes that the node stores in addition to its result.
     ///
     /// # Errors
     /// `run.bytes_limit`, which ends the run.
@@ -343,19 +344,19 @@ impl Call<'_> {
         self.env.budget.store(self.path, bytes)
     }
 
-    /// Sends an event to the readers at once.
+    /// Sends an event to the readers immediately.
     pub(crate) async fn immediate(&self, event: ImmediateEvent) {
         self.output.immediate(event).await;
     }
 
-    /// Changes the thread of a chat; elsewhere the change is only the node's result.
+    /// Changes a chat's thread; elsewhere the change is only the node's result.
     pub(crate) async fn change_thread(&self, change: ThreadChange) {
         if self.is_in_thread() {
             self.output.change_thread(change).await;
         }
     }
 
-    /// The name that what runs inside this attempt has in the journal: no two attempts share one.
+    /// The journal name for work inside this attempt: unique for each attempt.
     pub(super) fn inside(&self) -> String {
         self.inside_of(self.attempt)
     }
@@ -372,7 +373,7 @@ impl Call<'_> {
     }
 }
 
-/// Waits for the answer to a question that is recorded; `None` if it does not come by then.
+/// Waits for the answer to a recorded question; `None` if it does not arrive in time.
 pub(super) async fn ask(
     ports: Ports<'_>,
     step: StepKey<'_>,

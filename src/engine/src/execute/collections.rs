@@ -1,4 +1,4 @@
-//! Collections of the app that a run belongs to.
+//! Collections of the run's app.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -6,14 +6,14 @@ use wire::ErrorCode;
 
 use crate::NodeError;
 
-/// Which records are read.
+/// A query for records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionQuery {
-    /// Most records.
+    /// Maximum records.
     pub limit: u32,
     /// Newest first.
     pub descending: bool,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` from the preceding page.
     pub cursor: Option<String>,
 }
 
@@ -22,42 +22,43 @@ pub struct CollectionQuery {
 pub struct CollectionPut {
     /// Its data.
     pub data: Map<String, Value>,
-    /// The record that it replaces, and the version that this has; `None`: it is a new one.
+    /// The record to replace and its version; `None` for a new record.
     pub replaces: Option<(String, i64)>,
-    /// SHA-256 of the run, the node and its visit: a repeated attempt finds what an earlier one has stored.
+    /// SHA-256 of the run, the node and the visit: a repeated attempt finds the record that an earlier one stored.
     pub attempt: [u8; 32],
 }
 
-/// Collections of the app whose page has started the run.
+/// Collections of the app whose page started the run.
 #[async_trait]
 pub trait Collections: Send + Sync {
-    /// A record; `None` if there is none with this id.
+    /// Returns a record; `None` if the id does not exist.
     ///
     /// # Errors
-    /// [`NodeError`] if the run belongs to no app, the release has no such collection, or it cannot be read now.
+    /// [`NodeError`] if the run belongs to no app, the release has no such collection, or the record cannot be read
+    /// now.
     async fn get(&self, collection: &str, id: &str) -> Result<Option<Value>, NodeError>;
 
-    /// A page of records, and the cursor of the next one.
+    /// Returns a page of records, and the cursor for the next one.
     ///
     /// # Errors
-    /// As [`Self::get`], and for a cursor of another list.
+    /// As [`Self::get`], and if the cursor belongs to another list.
     async fn query(
         &self,
         collection: &str,
         query: CollectionQuery,
     ) -> Result<(Vec<Value>, Option<String>), NodeError>;
 
-    /// Stores a record, and returns it.
+    /// Stores and returns a record.
     ///
     /// # Errors
-    /// As [`Self::get`], and for data that the collection does not take, another version, or a full collection.
+    /// As [`Self::get`], and for data that the collection does not accept, a version mismatch, or a full collection.
     async fn put(&self, collection: &str, put: CollectionPut) -> Result<Value, NodeError>;
 }
 
-/// A run that belongs to no app.
+/// Collections of a run without an app.
 pub struct NoCollections;
 
-/// The error of a run that belongs to no app.
+/// Returns the error for a run without an app.
 #[must_use]
 pub fn no_app() -> NodeError {
     NodeError::new(ErrorCode::CollectionNoApp, "only runs that an app has started have collections")

@@ -1,40 +1,40 @@
-//! Requests that are sent once the step that wants them is done.
+//! Requests that are sent after their step is done.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// A mail that waits to be sent.
+/// A mail to send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mail {
-    /// Who gets it.
+    /// Recipients.
     pub to: Vec<String>,
     /// Recipients of a copy.
     pub cc: Vec<String>,
-    /// Where answers go.
+    /// Address for replies.
     pub reply_to: Option<String>,
-    /// One line.
+    /// Subject, one line.
     pub subject: String,
-    /// As plain text.
+    /// Plain text body.
     pub text: String,
-    /// The same as HTML.
+    /// The same body as HTML.
     pub html: Option<String>,
 }
 
 impl Mail {
-    /// The mail that a delivery is, if it is one.
+    /// Returns the mail in a delivery, if it is one.
     #[must_use]
     pub fn of(request: &Value) -> Option<Self> {
         Self::deserialize(request.get("mail")?).ok()
     }
 }
 
-/// A request that waits to be sent.
+/// A request to send.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delivery {
-    /// Identifies one visit of a node, the same in every process that makes it.
+    /// Identifies one visit to a node, across all processes.
     pub id: Uuid,
-    /// What is sent; secrets by their names.
+    /// The request, with secrets by name.
     pub request: Value,
 }
 

@@ -1,4 +1,4 @@
-//! What a model was asked, as one half of a demo.
+//! Records model inputs as one half of a demo.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -6,17 +6,18 @@ use serde_json::{Value, json};
 use super::attempt::Visit;
 use super::reads::PromptReads;
 
-/// One half of a demo: the result of the attempt is the other one.
+/// One half of a demo: the attempt's result is the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExampleInputs {
-    /// The prompts that it can be a demo of, sorted.
+    /// The prompts that it can demonstrate, sorted.
     pub prompts: Vec<String>,
     /// The demo's `inputs`.
     pub inputs: Value,
 }
 
 impl Visit<'_> {
-    /// What the node asks a model with this input, in a rehearsal and if its instructions have read prompts with `demos_trainable`.
+    /// The node's model inputs. Only in a rehearsal, and only if its instructions read prompts with
+    /// `demos_trainable`.
     pub(super) fn example(&self, reads: &PromptReads, input: &Value) -> Option<ExampleInputs> {
         let (prompts, demos) = reads.trained_by_demos();
         if prompts.is_empty() || self.env.ports.rehearsal.is_none() {
@@ -26,8 +27,8 @@ impl Visit<'_> {
     }
 }
 
-/// The inputs of a demo with what a node asks: `{user}` for one message of the user after the instructions and `demos` messages, else
-/// `{messages: [{role, content}]}`. `None` if there is nothing, or a message has more than its text.
+/// Converts a node's model inputs to demo inputs: `{user}` for a single user message after the instructions and
+/// `demos` messages, else `{messages: [{role, content}]}`. `None` without messages, or if one contains more than text.
 fn inputs_of(input: &Value, demos: usize) -> Option<Value> {
     let messages = input.get("messages")?.as_array()?;
     let rest = messages.get(1 + demos..).filter(|rest| !rest.is_empty())?;

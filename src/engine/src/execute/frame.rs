@@ -1,4 +1,4 @@
-//! What is the same for everything in one run, and for everything in one graph of it.
+//! State shared by a whole run, and by one graph in it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,35 +17,35 @@ use super::{RunInput, Stop};
 use crate::redact::Redactor;
 use crate::{Plan, RunError};
 
-/// Super-steps of a graph unless its config says otherwise.
+/// Default super-step limit per graph.
 const RECURSION_LIMIT: u32 = 50;
-/// Most super-steps that a config may ask for.
+/// Maximum super-step limit in a config.
 const RECURSION_MAX: u32 = 250;
-/// Most nodes that run at the same time.
+/// Maximum nodes running at once.
 const CONCURRENCY_MAX: u32 = 32;
 
-/// How soon the vault is asked again when it cannot be read.
+/// Retry interval if the vault cannot be read.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The same for the whole run.
+/// State shared by the whole run.
 pub(crate) struct Env<'a> {
     pub(crate) ports: Ports<'a>,
     pub(super) recorded: Recorded,
-    /// Secrets that nodes have used.
+    /// Redacts secrets that nodes have used.
     pub(super) redactor: Redactor,
-    /// Attachments that readers were told about.
+    /// Attachments that readers have been notified about.
     pub(super) noticed: Mutex<BTreeSet<String>>,
-    /// What the whole run may use.
+    /// Limits for the whole run.
     pub(super) budget: Budget,
-    /// The first warning of a workflow inside the run.
+    /// The first warning from a workflow inside the run.
     pub(super) warning: Mutex<Option<RunError>>,
-    /// If set, nothing is executed: inputs are filled again for it.
+    /// If set, nothing is executed: only inputs are filled again.
     pub(super) refill: Option<Refill>,
 }
 
 impl Env<'_> {
-    /// What an earlier life has used, a server may repeat in this one. Those that are gone from the vault by now are
-    /// not known any more.
+    /// Relearns secrets used before a restart, because a server may repeat them now. Secrets that have left the vault
+    /// are unknown.
     pub(super) async fn learn_again(&self, plan: &Plan) {
         if self.recorded.is_empty() {
             return;
@@ -54,7 +54,7 @@ impl Env<'_> {
         if names.is_empty() {
             return;
         }
-        // Rather not going on for a while than saying a secret.
+        // The run pauses rather than leak a secret.
         loop {
             match self.ports.credentials.those_there(&names).await {
                 Ok(secrets) => return secrets.iter().for_each(|secret| self.redactor.learn(secret)),
@@ -69,15 +69,15 @@ impl Env<'_> {
 
 /// One graph of a run: the outermost, or a sub-workflow's.
 pub(crate) struct Frame {
-    /// What stands before the names of its nodes in the journal: empty, or `outer/`.
+    /// Journal prefix of its node names: empty, or `outer/`.
     pub(super) prefix: String,
     /// The outermost graph's super-step; `None` for that graph itself.
     pub(super) step: Option<u32>,
-    /// How many sub-workflows it is inside of.
+    /// Nesting depth of sub-workflows.
     pub(super) depth: u32,
     /// The clock at its start.
     pub(super) now: DateTime<Utc>,
-    /// Cancelled when a node has failed: what only waits is not waited for.
+    /// Cancelled when a node fails: pending waits end.
     pub(super) halt: CancellationToken,
     /// Whether the run continues if this graph fails.
     pub(super) tolerated: bool,
@@ -85,7 +85,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The frame of the outermost graph.
+    /// Creates the outermost graph's frame.
     pub(super) fn outermost(now: DateTime<Utc>, input: RunInput) -> Self {
         let halt = CancellationToken::new();
         Self { prefix: String::new(), step: None, depth: 0, now, halt, tolerated: false, input }
@@ -110,7 +110,7 @@ impl Frame {
         })
     }
 
-    /// The name of a node in the journal.
+    /// Returns a node's journal name.
     pub(super) fn path(&self, node: &str) -> String {
         format!("{}{node}", self.prefix)
     }

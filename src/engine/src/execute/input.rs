@@ -1,4 +1,4 @@
-//! The input of a visit: its node's fields, filled.
+//! A visit's input: its node's filled fields.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::NodeError;
 use crate::template::functions::ids::Numbering;
 
 impl Visit<'_> {
-    /// What the node works on; away from the actors where that may take long.
+    /// Fills the node's input, outside the actors if that may take long.
     pub(super) async fn input(&self) -> Result<Value, NodeError> {
         self.input_noting(&PromptReads::default()).await
     }
 
-    /// As [`Self::input`]; `reads` gets the prompts that templates read.
+    /// As [`Self::input`]; records in `reads` the prompts that templates read.
     pub(super) async fn input_noting(&self, reads: &PromptReads) -> Result<Value, NodeError> {
         let node = Arc::clone(self.node);
         let view = reads.recording(self.view);
         let numbering = node.makes_ids.then(|| {
-            // The same in each attempt of the node around it.
+            // Identical in each attempt of the enclosing node.
             let path = self.earlier.last().unwrap_or(&self.path);
             Numbering::new(self.frame.input.run_of(self.step), format!("{path}#{}", self.visit))
         });

@@ -1,11 +1,12 @@
-//! The time that an attempt may take.
+//! The time limit of an attempt.
 
 use std::time::Duration;
 
 use super::attempt::Visit;
 
 impl Visit<'_> {
-    /// Does work that may take so long; `None` if it takes longer. The time in which calls of models wait to be sent does not count.
+    /// Runs work for at most `limit`; `None` if it takes longer. Time in which model calls wait to be sent does not
+    /// count.
     pub(super) async fn in_time<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
         let (clock, observer) = (self.env.ports.clock, self.env.ports.observer);
         let (begun, waited) = (clock.monotonic(), observer.waited());
@@ -20,7 +21,7 @@ impl Visit<'_> {
         tokio::select! {
             biased;
             output = work => Some(output),
-            // Work that always has something to do uses up its task's budget in every poll; the limit holds nonetheless.
+            // Work that is always ready uses up its task's budget in every poll; the limit must still apply.
             () = tokio::task::unconstrained(over) => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Visits whose result is given: their node is not executed.
+//! Visits with a mocked result: their node is not executed.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ use super::reads::PromptReads;
 use crate::NodeError;
 
 impl Visit<'_> {
-    /// The result that replaces this visit's execution.
+    /// Returns the result that replaces this visit's execution.
     pub(super) fn mock(&self) -> Option<Value> {
         let rehearsal = self.env.ports.rehearsal.filter(|_| !self.node.node.names_its_entries())?;
         rehearsal.mock(&self.path, self.visit)
     }
 
-    /// Fails if the node would change something outside where nothing may be sent.
+    /// Fails if the node would change external state where nothing may be sent.
     pub(super) fn may_run(&self) -> Result<(), NodeError> {
         let is_sent = self.node.effect == Effect::Outbound && !self.node.node.only_reads();
         match self.env.ports.rehearsal {
@@ -27,11 +27,11 @@ impl Visit<'_> {
         }
     }
 
-    /// Records the result as that of one attempt, and says its text if the node would have.
+    /// Records the result as a single attempt's, and outputs its text if the node would have.
     pub(super) async fn mocked(&self, result: Value) -> Visited {
         let mut record = self.record(1);
         let reads = PromptReads::default();
-        // Of a node that could not be executed either way, the input is unknown.
+        // If the node could not run at all, the input is unknown.
         if let Ok(input) = self.input_noting(&reads).await {
             let (digest, bytes) = crate::canonical::text_digest(&input);
             record.input_digest = digest;

@@ -1,7 +1,7 @@
-//! Running a plan in super-steps, each result a journal row before anything depends on it.
+//! Runs a plan in super-steps. Each result becomes a journal row before anything depends on it.
 //!
-//! Every node that is due runs at the same time; then the edges, in the order of the file, say which nodes are due
-//! next. Results that the journal already has are taken from it, so a run resumes after a crash where it was.
+//! All due nodes run at the same time; then the edges, in file order, determine the next ones. Results already in the
+//! journal are reused, so a run resumes after a crash where it stopped.
 
 mod activity;
 mod aside;
@@ -62,45 +62,45 @@ use budget::Budget;
 use frame::{Env, Frame};
 use recorded::Recorded;
 
-/// What a run is given.
+/// The input of a run.
 #[derive(Debug, Clone)]
 pub struct RunInput {
     /// The inputs.
     pub inputs: Value,
-    /// The thread as `{role, content}`, this turn last; empty where nothing reads it.
+    /// The thread as `{role, content}`, this turn last; empty if unused.
     pub messages: Vec<Value>,
     /// The runnable config.
     pub config: Map<String, Value>,
-    /// What the run may know of itself.
+    /// Information about the run, for templates.
     pub run: RunInfo,
-    /// The runs whose steps it has, by the steps they begin with: itself last, before it those that it repeats.
+    /// The runs that executed its steps, by first step: the repeated runs, then this one.
     pub lives: Vec<Life>,
-    /// When it has to be over.
+    /// The run's deadline.
     pub deadline: Option<DateTime<Utc>>,
-    /// What is changed of its state on the way.
+    /// Changes to its state during the run.
     pub patch: Option<Patch>,
 }
 
-/// A run that has executed steps of this one: its clock and its identifiers count for them.
+/// A run that executed steps of this one; its clock and identifiers apply to those steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
-    /// The first super-step that it has executed, from 1.
+    /// The first super-step that it executed, from 1.
     pub step: u32,
     /// Its id.
     pub run: String,
     /// When it was accepted.
     pub accepted_at: DateTime<Utc>,
-    /// The thread as this run has read it; `None`: as [`RunInput::messages`].
+    /// The thread as this run read it; `None`: as [`RunInput::messages`].
     pub messages: Option<Vec<Value>>,
 }
 
 impl RunInput {
-    /// The thread as the templates of a super-step read it.
+    /// Returns the thread as a super-step's templates read it.
     pub(crate) fn messages_at(&self, step: u32) -> &[Value] {
         self.life(step).and_then(|life| life.messages.as_deref()).unwrap_or(&self.messages)
     }
 
-    /// The runs for the frame of a sub-workflow, which reads the thread once.
+    /// Returns the runs for a sub-workflow's frame, which reads the thread once.
     pub(crate) fn lives_without_messages(&self) -> Vec<Life> {
         let without = |Life { step, run, accepted_at, .. }: &Life| Life {
             step: *step,
@@ -111,45 +111,45 @@ impl RunInput {
         self.lives.iter().map(without).collect()
     }
 
-    /// The run that has executed a super-step.
+    /// Returns the run that executed a super-step.
     pub(crate) fn life(&self, step: u32) -> Option<&Life> {
         self.lives.iter().rev().find(|life| life.step <= step).or(self.lives.first())
     }
 
-    /// The id of that run.
+    /// Returns that run's id.
     pub(crate) fn run_of(&self, step: u32) -> Option<&str> {
         self.life(step).map(|life| life.run.as_str())
     }
 }
 
-/// What a caller changes of a run's state before one of its super-steps.
+/// A caller's change to a run's state before a super-step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
     /// The super-step, from 1.
     pub step: u32,
-    /// Channels and what they hold from then on, whatever their rule.
+    /// Channels and their new values, regardless of their rules.
     pub state: Map<String, Value>,
 }
 
-/// What a run may know of itself, `run` in templates.
+/// The value of `run` in templates.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct RunInfo {
-    /// The run.
+    /// The run's id.
     pub id: String,
     /// Its workflow.
     pub workflow_id: String,
     /// Its thread, for a chat turn.
     pub thread_id: Option<String>,
-    /// What began it.
+    /// The trigger that started it.
     pub trigger: String,
 }
 
-/// The end of a graph that did not fail.
+/// The outcome of a graph that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completed {
     /// Its output.
     pub output: Value,
-    /// `run.incomplete`, if a join in it or in a workflow inside it was not met, or no branch reached END.
+    /// `run.incomplete`, if a join in this or a nested workflow was not met, or no branch reached END.
     pub warning: Option<RunError>,
 }
 
@@ -161,12 +161,12 @@ impl From<Value> for Completed {
 
 /// Runs a plan to its end.
 ///
-/// `recorded` is the journal of an earlier life; empty for a new run. Rows of the last super-step are handed to the
-/// journal but not waited for: the caller that ends the run writes its end after them. Dropping the future stops the
-/// run.
+/// `recorded` is the journal from before a restart; empty for a new run. Rows of the last super-step are submitted to
+/// the journal, but this function does not wait for them: the caller that ends the run writes its end after them.
+/// Dropping the future stops the run.
 ///
 /// # Errors
-/// [`RunError`] names the code and, where there is one, the node at fault.
+/// [`RunError`] names the code and, if known, the failed node.
 pub async fn execute(
     plan: &Plan,
     input: RunInput,
@@ -207,7 +207,7 @@ pub async fn execute(
     };
     let Completed { output, warning } = ended.map_err(|stop| match stop {
         Stop::Failed(error) => error,
-        // The only node in progress has exceeded the budget, and nothing else has polled.
+        // The only node in progress exceeded the budget, and nothing else has polled.
         Stop::Halted => {
             let exceeded = env.budget.error();
             exceeded.unwrap_or_else(|| RunError::whole(ErrorCode::Internal, "halted without a reason"))
@@ -218,11 +218,11 @@ pub async fn execute(
     Ok(Completed { output, warning: warning.or_else(|| env.warning.lock().take()) })
 }
 
-/// Why a graph did not come to its end.
+/// The reason why a graph stopped early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// It failed.
+    /// The graph failed.
     Failed(RunError),
-    /// What it is a part of has failed, and what only waited was not waited for.
+    /// The enclosing run or node failed, and pending waits were dropped.
     Halted,
 }

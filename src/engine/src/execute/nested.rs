@@ -15,7 +15,7 @@ use super::{Failure, PlanNode};
 use crate::template::overlay;
 
 impl Call<'_> {
-    /// Makes ready to run `count` nodes inside this one.
+    /// Prepares to run `count` nodes inside this one.
     pub(crate) fn nested(&self, count: usize) -> Nested<'_> {
         let earlier = (1..self.attempt).rev().map(|attempt| self.inside_of(attempt)).collect();
         Nested {
@@ -29,11 +29,11 @@ impl Call<'_> {
     }
 }
 
-/// Runs one node many times inside another.
+/// Runs a node many times inside another one.
 pub(crate) struct Nested<'a> {
     call: &'a Call<'a>,
     path: String,
-    /// As `path`, of the earlier attempts, the last one first.
+    /// As `path`, for the earlier attempts, latest first.
     earlier: Vec<String>,
     halt: CancellationToken,
     count: usize,
@@ -41,12 +41,12 @@ pub(crate) struct Nested<'a> {
 }
 
 impl Nested<'_> {
-    /// As this, of which this node continues after a failure if `tolerated`.
+    /// Marks the enclosing node as one that continues after a failure, if `tolerated`.
     pub(crate) fn tolerating(self, tolerated: bool) -> Self {
         Self { tolerated: self.tolerated || tolerated, ..self }
     }
 
-    /// Runs `work` with the output that the items write to, each in a slot of its own.
+    /// Runs `work` with an output that has one slot per item.
     pub(crate) async fn with_output<T>(&self, work: impl AsyncFnOnce(&StepOutput<'_>) -> T) -> T {
         let slot = SlotOutput { output: self.call.output, slot: self.call.slot };
         let output = StepOutput::new(&slot, self.count);
@@ -69,8 +69,9 @@ impl Nested<'_> {
         visited.result
     }
 
-    /// Runs `node` as a part of this one that the journal knows by `name` behind this one's; it sees `names` too, and
-    /// writes to `slot`, which stays open. What follows may depend on it: its row is durable.
+    /// Runs `node` as a part of this one. Its journal name is this node's name followed by `name`. It also sees
+    /// `names` and writes to `slot`, which stays open. Its row is durable on return, so that later work may depend on
+    /// it.
     pub(crate) async fn inner(
         &self,
         node: &Arc<PlanNode>,
@@ -82,7 +83,8 @@ impl Nested<'_> {
         self.durable(node, (name, names), (output, slot), false).await
     }
 
-    /// As [`Self::inner`], with a failure that is a result for this node: its next attempt gets the same. Says nothing.
+    /// As [`Self::inner`], but a failure is a result for this node: its next attempt gets the same one. Writes no
+    /// output.
     pub(crate) async fn tool(
         &self,
         node: &Arc<PlanNode>,
@@ -144,9 +146,9 @@ impl Nested<'_> {
         visited
     }
 
-    /// The others need not be waited for.
+    /// Cancels the other items' waits.
     pub(crate) fn halt(&self) {
-        // Nothing waits while inputs are filled again, and those that ran beside a failure are wanted too.
+        // While inputs are filled again nothing waits, and the items that ran next to a failure are needed too.
         if self.call.env.refill.is_none() {
             self.halt.cancel();
         }

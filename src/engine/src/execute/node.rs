@@ -1,4 +1,4 @@
-//! The contract of a node: what its type declares, and what the executor calls.
+//! The node contract: declarations of a node type, and the calls by the executor.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::check::Check;
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, OnUnknown, Retry, common};
 
-/// A node of a compiled graph.
+/// A node in a compiled graph.
 #[async_trait]
 pub(crate) trait Node: Send + Sync {
-    /// What the node works on: its fields with their templates filled. Pure; its digest goes into the journal.
+    /// Builds the node's input: its fields with their templates filled. Pure; its digest goes into the journal.
     ///
     /// # Errors
     /// A template that cannot be filled.
     fn input(&self, scope: &View) -> Result<Value, NodeError>;
 
-    /// Does the work and yields the node's result.
+    /// Does the work and returns the node's result.
     ///
     /// # Errors
-    /// Whatever made it fail.
+    /// The cause of the failure.
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure>;
 
     /// Whether the node writes to the turn's message.
@@ -34,7 +34,7 @@ pub(crate) trait Node: Send + Sync {
         false
     }
 
-    /// Whether its name stands for the nodes inside it where a result replaces an execution.
+    /// Whether its nested nodes use its name when a mock replaces an execution.
     fn names_its_entries(&self) -> bool {
         false
     }
@@ -44,15 +44,17 @@ pub(crate) trait Node: Send + Sync {
         false
     }
 
-    /// Whether running a finished visit again only sends what it has sent: it has no other effect, or its steps are recorded.
+    /// Whether a finished visit can run again to repeat its output: it has no other effect, or its steps are
+    /// recorded.
     fn repeats(&self) -> bool {
         false
     }
 
-    /// Sends what a finished visit has sent: by running it again if it [repeats](Self::repeats), else the text of its result.
+    /// Repeats the output of a finished visit: runs it again if it [repeats](Self::repeats), else sends its result's
+    /// text.
     ///
     /// # Errors
-    /// Whatever made it fail; the visit stays finished.
+    /// The cause of the failure; the visit stays finished.
     async fn say_again(
         &self,
         result: &Value,
@@ -68,66 +70,66 @@ pub(crate) trait Node: Send + Sync {
         Ok(())
     }
 
-    /// Whether the moment it began must be durable before it begins.
+    /// Whether its start must be durable before it begins.
     fn records_start(&self) -> bool {
         false
     }
 
-    /// What a resumed attempt will have to know; noted with the start.
+    /// Returns data that a resumed attempt needs, recorded with the start.
     ///
     /// # Errors
-    /// Whatever keeps it from beginning.
+    /// The reason why it cannot begin.
     async fn begin(&self, _input: &Value, _call: &Call<'_>) -> Result<Option<Value>, Failure> {
         Ok(None)
     }
 
-    /// What a person is asked for; recorded with the start.
+    /// Returns a question for a person, recorded with the start.
     ///
     /// # Errors
-    /// A question that cannot be asked.
+    /// The question is invalid.
     fn question(&self, _input: &Value, _started_at: DateTime<Utc>) -> Result<Option<Question>, NodeError> {
         Ok(None)
     }
 
-    /// The part of its result that a model gets if it called the node as a tool.
+    /// Returns the part of its result for a model that called the node as a tool.
     fn for_model(&self, result: Value) -> Value {
         result
     }
 
-    /// Whether doing it twice does no harm, where the type of the node alone does not say.
+    /// Whether repeating it is harmless, if its type alone does not say so.
     fn is_idempotent(&self) -> bool {
         false
     }
 
-    /// Whether it only reads what is outside, where the type of the node alone does not say.
+    /// Whether it only reads external state, if its type alone does not say so.
     fn only_reads(&self) -> bool {
         false
     }
 
-    /// When it is tried again unless the graph says otherwise.
+    /// Default retry policy.
     fn retry(&self) -> Retry {
         Retry::NONE
     }
 
-    /// Whether it keeps its limit by itself: counted from when its work begins, not from when it waits to begin.
+    /// Whether it enforces its time limit itself: from the start of its work, not from the start of its wait.
     fn keeps_time(&self) -> bool {
         false
     }
 
-    /// Limit of one attempt unless the graph says otherwise.
+    /// Default time limit per attempt.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 }
 
-/// Why a node has no result.
+/// The reason why a node has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It failed.
+    /// The node failed.
     Failed(NodeError),
-    /// What it is a part of has failed, and it only waited.
+    /// The enclosing node or graph has failed while this one only waited.
     Halted,
-    /// The journal did not take a row; the run cannot go on here.
+    /// The journal did not accept a row; the run cannot continue here.
     Lost(String),
 }
 
@@ -137,27 +139,27 @@ impl From<NodeError> for Failure {
     }
 }
 
-/// What a node does to the world.
+/// A node's effect on the outside world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: the same input gives the same result.
+    /// None: the same input gives the same result.
     Pure,
-    /// It only waits.
+    /// Only waits.
     Wait,
-    /// It says something to the readers of the run.
+    /// Writes to the run's readers.
     Speaks,
-    /// It reads what others may change meanwhile: twice does no harm.
+    /// Reads external state that may change; repeating it is harmless.
     Reads,
-    /// It asks a model: twice costs twice and does no harm.
+    /// Calls a model; repeating it costs twice but is harmless.
     Model,
-    /// It changes something outside, or may: done twice it may be there twice.
+    /// Changes external state, or may; repeating it may duplicate the change.
     Outbound,
-    /// What its own nodes do.
+    /// The effects of its nested nodes.
     Nested,
 }
 
 impl Effect {
-    /// What is done about an attempt whose outcome a crash left open, unless the graph says otherwise.
+    /// Default handling of an attempt whose outcome is unknown after a crash.
     pub(crate) fn on_unknown(self) -> OnUnknown {
         match self {
             Self::Pure | Self::Wait | Self::Speaks | Self::Reads | Self::Model | Self::Nested => {
@@ -168,7 +170,7 @@ impl Effect {
     }
 }
 
-/// A type of node.
+/// A node type.
 pub struct NodeType {
     /// Its name in a graph.
     pub name: &'static str,
@@ -176,26 +178,26 @@ pub struct NodeType {
     pub group: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// What it does to the world.
+    /// Its effect on the outside world.
     pub effect: Effect,
     /// Fields in which `[[name]]` is a secret; everywhere else it is text.
     pub secrets: &'static [&'static str],
-    /// JSON Schema of its own fields.
+    /// JSON Schema of the type-specific fields.
     pub schema: fn() -> Value,
-    /// What `results.<node>` is.
+    /// The value of `results.<node>`.
     pub result: &'static str,
-    /// The members that `results.<node>` may have; none: it may have any.
+    /// The members that `results.<node>` may have; empty: it may have any.
     pub members: &'static [&'static str],
-    /// A node of this type.
+    /// An example node.
     pub example: fn() -> Value,
-    /// Reads its fields.
+    /// Builds a node from its fields.
     pub(crate) build: Build,
 }
 
 type Build = fn(&mut Fields<'_>, &NodeSpec, &mut Check) -> Option<Box<dyn Node>>;
 
 impl NodeType {
-    /// JSON Schema of a whole node of this type, the common members included.
+    /// Returns the JSON Schema of a node of this type, including the common members.
     #[must_use]
     pub fn whole_schema(&self) -> Value {
         let mut schema = (self.schema)();

@@ -1,4 +1,4 @@
-//! The one place through which a run calls models.
+//! The single interface through which a run calls models.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,40 +10,40 @@ use parking_lot::Mutex;
 use super::spending::{ModelBudget, Spending};
 use crate::NodeError;
 
-/// A call of a model that a node is about to make.
+/// A model call that a node is about to make.
 #[derive(Clone, Copy)]
 pub struct ModelCall<'a> {
     /// The node, as in [`StepRecord::node`](super::ports::StepRecord::node).
     pub node: &'a str,
-    /// Which visit, from 1.
+    /// The visit, from 1.
     pub visit: u32,
-    /// How many calls the visit has made before, in all of its attempts.
+    /// Number of earlier calls in the visit, across all its attempts.
     pub ordinal: u32,
     /// `<provider>/<model>`.
     pub model: &'a str,
-    /// The endpoint that the graph names, JSON without secrets; `None`: the operator's.
+    /// The endpoint that the graph names, as JSON without secrets; `None`: the operator's.
     pub endpoint: Option<&'a serde_json::Value>,
     /// The provider.
     pub provider: &'a dyn Model,
-    /// What the attempt has used so far.
+    /// The attempt's usage so far.
     pub(super) sum: &'a Mutex<Spending>,
 }
 
 impl ModelCall<'_> {
-    /// Adds to what the attempt has used.
+    /// Adds to the attempt's usage.
     pub fn spend(&self, used: &Spending) {
         let mut sum = self.sum.lock();
         *sum = sum.plus(used);
     }
 }
 
-/// Gets every call of a model: sends it, or answers it otherwise.
+/// Receives every model call: sends it, or answers it otherwise.
 #[async_trait]
 pub trait ModelObserver: Send + Sync {
-    /// Makes a call; the text of the answer goes to `pieces` as it comes. Dropping the future ends the call.
+    /// Makes a call; the text of the answer goes to `pieces` as it arrives. Dropping the future ends the call.
     ///
     /// # Errors
-    /// [`NodeError`] if the endpoint fails, or a limit does not allow the call; pieces may have been handed over before.
+    /// [`NodeError`] if the endpoint fails, or a limit forbids the call. Some pieces may have been delivered before.
     async fn call(
         &self,
         call: ModelCall<'_>,
@@ -51,12 +51,12 @@ pub trait ModelObserver: Send + Sync {
         pieces: &dyn Pieces,
     ) -> Result<ModelAnswer, NodeError>;
 
-    /// How long calls have waited to be sent. That is not the time of their nodes.
+    /// Time that calls have waited to be sent. It does not count as node time.
     fn waited(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Makes vectors of texts.
+    /// Embeds texts as vectors.
     ///
     /// # Errors
     /// As [`Self::call`].
@@ -84,7 +84,7 @@ impl<B: ModelBudget> ModelObserver for WithinBudget<B> {
             }
             Err(error) => Err(match counted.bytes.into_inner() {
                 0 => reservation.failed(error),
-                // An answer that breaks off was paid for.
+                // A partial answer was paid for.
                 streamed => {
                     reservation.used(|model, expected| Spending::used(model, None, expected, streamed));
                     error.into()
@@ -106,12 +106,12 @@ impl<B: ModelBudget> ModelObserver for WithinBudget<B> {
     }
 }
 
-/// What a call has reserved; released when it is dropped.
+/// A call's reservation, released on drop.
 struct Reservation<'a> {
     budget: &'a dyn ModelBudget,
     call: ModelCall<'a>,
     expected: Spending,
-    /// Until the endpoint has answered: what a call that is given up counts as.
+    /// Usage before the endpoint has answered: charged if the call is abandoned.
     used: Spending,
 }
 
@@ -126,12 +126,12 @@ impl<'a> Reservation<'a> {
         Ok(Self { budget, call, expected, used })
     }
 
-    /// The endpoint has answered.
+    /// Records usage after the endpoint has answered.
     fn used(mut self, used: impl FnOnce(&str, &Spending) -> Spending) {
         self.used = used(self.call.model, &self.expected);
     }
 
-    /// The endpoint has not answered: nothing was used.
+    /// Records no usage, because the endpoint has not answered.
     fn failed(mut self, error: ModelError) -> NodeError {
         self.used = Spending::default();
         error.into()
@@ -145,7 +145,7 @@ impl Drop for Reservation<'_> {
     }
 }
 
-/// Counts the text of an answer as it comes.
+/// Counts an answer's text bytes as they arrive.
 struct Counted<'a> {
     pieces: &'a dyn Pieces,
     bytes: AtomicUsize,

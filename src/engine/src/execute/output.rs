@@ -1,7 +1,7 @@
-//! What the streaming nodes of one super-step say, put in the order of the file.
+//! Orders the output of a super-step's streaming nodes by file order.
 //!
-//! The first unfinished one is live; the others are held until those before them are done. So a turn's text does not
-//! depend on timing. The same is done for the items of a `for_each` and for a sub-workflow inside its node.
+//! The first unfinished node is live; later ones are buffered until all before them are done. So a turn's text does
+//! not depend on timing. `for_each` items and sub-workflows use the same mechanism inside their node.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::ports::{ImmediateEvent, Output, SentAnnotation, SentItem, ThreadChang
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
-/// What one node said while it was held.
+/// One piece of buffered output.
 #[derive(Debug, Clone, PartialEq)]
 enum Held {
     Text { node: String, piece: String },
@@ -18,23 +18,23 @@ enum Held {
     Item(SentItem),
 }
 
-/// What an attempt has said, held parts included.
+/// A part of an attempt's output, buffered or sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
-    /// Bytes of the current message.
+    /// Bytes in the current message.
     Text(usize),
-    /// Bytes of a message that is complete since a new one was asked for.
+    /// Bytes in a message that was completed by a request for a new one.
     Message(usize),
-    /// Bytes of a message that the following item has completed.
+    /// Bytes in a message that was completed by the following item.
     BeforeItem(usize),
     Item,
 }
 
-/// The streaming nodes of one super-step.
+/// The output of one super-step's streaming nodes.
 pub(crate) struct StepOutput<'a> {
     into: &'a dyn Output,
     state: Mutex<State>,
-    /// Held while something is handed on, so that nothing overtakes what was held before it.
+    /// Held while output is forwarded, so that nothing overtakes buffered output.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -45,10 +45,10 @@ struct State {
 
 #[derive(Default, Clone)]
 struct Slot {
-    /// What was said and is not handed on yet: of a live slot only what waits for its turn. So a piece is not lost,
-    /// and is taken back rightly, when its writer is dropped while it waits.
+    /// Output that is not forwarded yet; in a live slot, only pieces that wait for their turn. So a piece is neither
+    /// lost nor undone wrongly if its writer is dropped while it waits.
     held: VecDeque<Held>,
-    /// What the current attempt has said.
+    /// The current attempt's output.
     said: Vec<Said>,
     done: bool,
 }
@@ -74,7 +74,7 @@ impl Slot {
             self.said.pop();
             self.said.push(Said::Message(bytes));
         }
-        // A second one in a row says nothing more.
+        // A repeated request has no effect.
         if !matches!(self.held.back(), Some(Held::NewMessage)) {
             self.held.push_back(Held::NewMessage);
         }
@@ -89,7 +89,7 @@ impl Slot {
         self.held.push_back(Held::Item(item));
     }
 
-    /// Takes the last part back, of a text at most `most` bytes; returns what of it was handed on.
+    /// Takes back the last part, at most `most` bytes if it is text. Returns the share that was already forwarded.
     fn undo(&mut self, most: usize) -> Option<Undone> {
         if self.said.last() == Some(&Said::Item) && matches!(self.held.back(), Some(Held::NewMessage)) {
             self.held.pop_back();
@@ -116,7 +116,7 @@ impl Slot {
         };
         let taken = bytes.min(most);
         if bytes > taken {
-            // A complete message of which a part is taken back is open again.
+            // A complete message that loses a part is open again.
             self.said.push(Said::Text(bytes - taken));
         }
         match take_back(&mut self.held, taken) {
@@ -134,7 +134,7 @@ impl Slot {
         told
     }
 
-    /// Takes back what an output inside has said last.
+    /// Takes back the latest parts of a nested output.
     fn undo_parts(&mut self, parts: &[Undone]) -> Vec<Undone> {
         let most = |part: &Undone| match part {
             Undone::Text(bytes) | Undone::Message(bytes) => *bytes,
@@ -150,17 +150,17 @@ impl<'a> StepOutput<'a> {
         Self { into, state, turn: tokio::sync::Mutex::new(()) }
     }
 
-    /// A single slot that is always live.
+    /// Creates an output with a single slot that is always live.
     pub(super) fn root(into: &'a dyn Output) -> Self {
         Self::new(into, 1)
     }
 
-    /// Takes a piece of slot `slot`.
+    /// Accepts a piece from a slot.
     pub(crate) async fn text(&self, slot: usize, node: &str, piece: &str) {
         if piece.is_empty() {
             return;
         }
-        // Most pieces find nothing before them and are handed on as they are.
+        // Most pieces have nothing before them and are forwarded directly.
         if let Ok(_turn) = self.turn.try_lock()
             && self.is_next(slot, piece.len())
         {
@@ -172,28 +172,28 @@ impl<'a> StepOutput<'a> {
         }
     }
 
-    /// Takes annotations of what slot `slot` has said of the current message.
+    /// Accepts annotations on a slot's text in the current message.
     pub(crate) async fn annotate(&self, slot: usize, annotations: Vec<SentAnnotation>) {
         if self.enter(slot, |slot| slot.held.push_back(Held::Annotations(annotations))) {
             self.hand_on().await;
         }
     }
 
-    /// What follows of slot `slot` is another message.
+    /// Starts a new message for a slot's further output.
     pub(crate) async fn new_message(&self, slot: usize) {
         if self.enter(slot, Slot::new_message) {
             self.hand_on().await;
         }
     }
 
-    /// Takes an item of slot `slot`.
+    /// Accepts an item from a slot.
     pub(crate) async fn item(&self, slot: usize, item: SentItem) {
         if self.enter(slot, |slot| slot.item(item)) {
             self.hand_on().await;
         }
     }
 
-    /// Takes back everything that slot `slot` has said in the current attempt.
+    /// Takes back everything that a slot has sent in the current attempt.
     pub(crate) async fn restart(&self, slot: usize, node: &str) {
         self.undo(slot, node, Slot::undo_all).await;
     }
@@ -222,14 +222,14 @@ impl<'a> StepOutput<'a> {
         self.into.change_thread(change).await;
     }
 
-    /// Slot `slot` says no more.
+    /// Ends a slot's output.
     pub(crate) async fn finish(&self, slot: usize) {
         if self.enter(slot, |slot| slot.done = true) {
             self.hand_on().await;
         }
     }
 
-    /// Whether a piece of slot `slot` may be handed on at once; if so, the slot has said it.
+    /// Whether a slot's piece may be forwarded directly; if so, records it as sent.
     fn is_next(&self, index: usize, bytes: usize) -> bool {
         let mut state = self.state.lock();
         let live = state.live == index;
@@ -242,7 +242,7 @@ impl<'a> StepOutput<'a> {
         }
     }
 
-    /// Changes a slot and says whether it is live.
+    /// Changes a slot. Returns whether it is live.
     fn enter(&self, index: usize, change: impl FnOnce(&mut Slot)) -> bool {
         let mut state = self.state.lock();
         let live = state.live == index;
@@ -251,7 +251,7 @@ impl<'a> StepOutput<'a> {
         live
     }
 
-    /// Hands on what the live slot holds, and makes the next one live when it is done.
+    /// Forwards the live slot's buffer, and makes the next slot live when this one is done.
     async fn hand_on(&self) {
         let _turn = self.turn.lock().await;
         while let Some(held) = self.next_held() {
@@ -280,7 +280,7 @@ impl<'a> StepOutput<'a> {
     }
 }
 
-/// Takes `bytes` bytes off the end of what is held, with their annotations; returns how many of them are not there.
+/// Removes `bytes` bytes from the end of the buffer, with their annotations. Returns how many of them were not in it.
 fn take_back(held: &mut VecDeque<Held>, mut bytes: usize) -> usize {
     while bytes > 0 {
         let left = match held.back_mut() {
@@ -300,7 +300,7 @@ fn take_back(held: &mut VecDeque<Held>, mut bytes: usize) -> usize {
     bytes
 }
 
-/// One slot as the whole output of what runs inside it.
+/// One slot, used as the entire output of nested nodes.
 pub(crate) struct SlotOutput<'a> {
     pub(crate) output: &'a StepOutput<'a>,
     pub(crate) slot: usize,

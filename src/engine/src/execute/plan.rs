@@ -1,4 +1,4 @@
-//! The plan of a graph: names are indices, types are nodes.
+//! The plan of a graph: names become indices, types become nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,22 +30,22 @@ pub struct Plan {
     pub(crate) credentials: Vec<String>,
     /// The graph's code, by name.
     pub(crate) modules: Arc<Modules>,
-    /// The functions of modules that were surveyed, by the module.
+    /// Functions of the surveyed modules, by module.
     pub(crate) surveyed: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
-/// A template that reads a prompt of the config.
+/// A template that reads a prompt from the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptUse {
-    /// The node whose field it is; `None` for edges and the output.
+    /// The node that owns the field; `None` for edges and the output.
     pub node: Option<String>,
-    /// The prompt; `None` if the template does not write its name out, and may read any of them.
+    /// The prompt; `None` if the template does not spell out its name and may read any.
     pub prompt: Option<String>,
-    /// Whether it is read in the instructions of a model, which the prompt's demos follow.
+    /// Whether a model's instructions read it; the prompt's demos follow them.
     pub instructs: bool,
 }
 
-/// The prompt of a dotted name; inside it `None` if the name does not say which one.
+/// Parses the prompt in a dotted name; the inner value is `None` if the name does not say which one.
 pub(crate) fn prompt_named(name: &str) -> Option<Option<String>> {
     let mut parts = name.split('.');
     // `config` as a whole contains the prompts.
@@ -54,7 +54,7 @@ pub(crate) fn prompt_named(name: &str) -> Option<Option<String>> {
 }
 
 impl Plan {
-    /// The prompts that templates name, in the order of the graph. Which ones are read is known only when they are filled.
+    /// Lists the prompts that templates name, in graph order. Which ones are read is only known after filling.
     #[must_use]
     pub fn prompts_named(&self) -> &[PromptUse] {
         &self.prompts_named
@@ -66,19 +66,19 @@ impl Plan {
         self.reads_messages
     }
 
-    /// Whether a node may end a turn of a chat with a question, itself or inside.
+    /// Whether a node may end a chat turn with a question, itself or through nested nodes.
     #[must_use]
     pub fn may_ask(&self) -> bool {
         self.nodes.iter().any(|node| matches!(node.effect, Effect::Wait | Effect::Nested))
     }
 
-    /// Whether a node may call a model, itself or inside.
+    /// Whether a node may call a model, itself or through nested nodes.
     #[must_use]
     pub fn may_use_models(&self) -> bool {
         self.nodes.iter().any(|node| matches!(node.effect, Effect::Model | Effect::Nested))
     }
 
-    /// Whether a node may show an image that the thread keeps, itself or inside.
+    /// Whether a node may show an image that the thread keeps, itself or through nested nodes.
     #[must_use]
     pub fn may_show_images(&self) -> bool {
         self.nodes.iter().any(|node| node.effect == Effect::Nested || node.node.shows_images())
@@ -102,18 +102,18 @@ impl Plan {
         edges || self.nodes.iter().any(|node| matches!(&node.common.on_error, OnError::To(to) if to == END))
     }
 
-    /// The graph's `inputs` schema as it was written.
+    /// The graph's `inputs` schema as written.
     pub(crate) fn written_inputs(&self) -> Option<&Value> {
         self.written_inputs.as_ref()
     }
 
-    /// What the graph's `inputs` schema has against these inputs; empty when they fit.
+    /// Checks inputs against the graph's `inputs` schema; empty if they match.
     #[must_use]
     pub fn check_inputs(&self, inputs: &Value) -> Problems {
         self.inputs.as_ref().map(|schema| schema.problems(inputs, "")).unwrap_or_default()
     }
 
-    /// What is wrong with a caller's change of its state, with pointers below `base`: channels that it does not have.
+    /// Checks a caller's state change, with pointers below `base`. Reports channels that the graph does not have.
     #[must_use]
     pub fn check_patch(&self, patch: &Map<String, Value>, base: &str) -> Problems {
         let known = || self.channels.iter().map(|channel| channel.name.as_str());
@@ -132,13 +132,13 @@ impl Plan {
 
 pub(crate) struct PlanNode {
     pub(crate) name: String,
-    /// Its type; of what an agent does: `model`, `tool` or `mcp`.
+    /// Its type; `model`, `tool` or `mcp` for an agent's steps.
     pub(crate) node_type: &'static str,
-    /// What it does to the world.
+    /// Its effect on the outside world.
     pub(crate) effect: Effect,
     pub(crate) common: Common,
     pub(crate) node: Box<dyn Node>,
-    /// What makes two nodes give the same result for the same input.
+    /// Digest that is equal for nodes that give the same result for the same input.
     pub(crate) identity: [u8; 32],
     /// Whether its templates may call `uuid()`.
     pub(crate) makes_ids: bool,

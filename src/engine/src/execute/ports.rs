@@ -1,4 +1,4 @@
-//! What the engine needs from outside.
+//! The engine's interfaces to the outside.
 
 use std::sync::Arc;
 
@@ -26,156 +26,157 @@ use crate::cache::Cache;
 use crate::{Activity, NodeError, Plan};
 use models::Models;
 
-/// Everything that a run works with.
+/// The services that a run works with.
 #[derive(Clone, Copy)]
 pub struct Ports<'a> {
-    /// Where rows go.
+    /// The destination of rows.
     pub journal: &'a dyn Journal,
-    /// Where texts go.
+    /// The destination of texts.
     pub output: &'a dyn Output,
-    /// Time.
+    /// The clock.
     pub clock: &'a dyn Clock,
-    /// Randomness, for the waits between attempts.
+    /// Randomness, for waits between attempts.
     pub random: &'a dyn Random,
     /// Language models.
     pub models: &'a Models,
-    /// What gets every call of them.
+    /// Receives every model call.
     pub observer: &'a dyn ModelObserver,
-    /// Where code of users runs.
+    /// The sandbox for user code.
     pub sandbox: &'a Sandbox,
     /// Other workflows.
     pub workflows: &'a dyn Workflows,
-    /// What people answer.
+    /// People's answers.
     pub answers: &'a dyn Answers,
     /// Secrets that graphs name.
     pub credentials: &'a dyn Credentials,
     /// Search indexes of the workspace.
     pub search: &'a dyn SearchIndex,
-    /// Collections of the app that the run belongs to.
+    /// Collections of the run's app.
     pub collections: &'a dyn Collections,
-    /// Files of the run's thread.
+    /// Files in the run's thread.
     pub attachments: &'a dyn Attachments,
     /// Databases that graphs name.
     pub databases: &'a dyn Databases,
-    /// Sends requests to addresses that graphs name.
+    /// Client for addresses that graphs name.
     pub outbound: &'a Outbound,
     /// Results that replace executions; `None`: every node is executed.
     pub rehearsal: Option<&'a dyn Rehearsal>,
     /// Results of pure nodes.
     pub cache: &'a Cache,
-    /// Who of the run is at work.
+    /// Tracks which of the run's tasks are working.
     pub activity: &'a Activity,
 }
 
-/// A row of the journal.
+/// A journal row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepRecord {
-    /// The super-step, from 1; that of the outermost graph.
+    /// The outermost graph's super-step, from 1.
     pub step: u32,
-    /// The node's name; `outer/inner` inside a sub-workflow, `outer[3]` for an item of a `for_each` and for a call of an
-    /// agent's model, `outer[3].tool[0]` for a tool that this call asked for.
+    /// The node's name: `outer/inner` inside a sub-workflow; `outer[3]` for a `for_each` item or an agent's model
+    /// call; `outer[3].tool[0]` for a tool that this call requested.
     pub node: String,
-    /// Which visit of the node, from 1.
+    /// The node's visit, from 1.
     pub visit: u32,
-    /// Which attempt of the visit, from 1.
+    /// The visit's attempt, from 1.
     pub attempt: u32,
-    /// Whether the journal has a row of this attempt already: its start.
+    /// Whether the journal already has a start row for this attempt.
     pub begun: bool,
-    /// SHA-256 of what the node was given.
+    /// SHA-256 of the node's input.
     pub input_digest: [u8; 32],
-    /// The prompts of the config that its templates have read, sorted.
+    /// The config prompts that its templates have read, sorted.
     pub prompts_read: Vec<String>,
-    /// What a model was asked, of an attempt in a [`Rehearsal`] whose instructions read prompts with `demos_trainable`.
+    /// The model's inputs, if the attempt is in a [`Rehearsal`] and its instructions read prompts with
+    /// `demos_trainable`.
     pub example: Option<ExampleInputs>,
-    /// What evaluators read of an attempt in a [`Rehearsal`].
+    /// The trace for evaluators, if the attempt is in a [`Rehearsal`].
     pub seen: Option<Box<SeenAttempt>>,
-    /// When the attempt began.
+    /// Start time.
     pub started_at: DateTime<Utc>,
-    /// What a resumed attempt has to know, JSON; of an attempt whose start is recorded.
+    /// Data that a resumed attempt needs, as JSON; set if the attempt's start is recorded.
     pub note: Option<Value>,
-    /// What a person is asked for, of an attempt that waits for an answer.
+    /// The question to a person, if the attempt waits for an answer.
     pub question: Option<Question>,
-    /// What the attempt itself has used of models, without what ran inside of it.
+    /// Model usage by the attempt itself, without nested nodes.
     pub spending: Option<Spending>,
-    /// What is to be sent once the row is durable, and only then: both are committed together.
+    /// The request to send once the row is durable, and only then: both are committed together.
     pub delivery: Option<Delivery>,
-    /// How it ended.
+    /// The attempt's outcome.
     pub outcome: StepOutcome,
 }
 
-/// How far an attempt has got.
+/// The state of an attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepOutcome {
-    /// It was begun and has no end yet.
+    /// Begun, not ended.
     Started,
     /// It has a result.
     Succeeded {
-        /// The result, JSON.
+        /// The result as JSON.
         result: String,
-        /// When.
+        /// End time.
         finished_at: DateTime<Utc>,
     },
     /// It failed.
     Failed {
-        /// Why.
+        /// The cause.
         error: NodeError,
-        /// When.
+        /// End time.
         finished_at: DateTime<Utc>,
     },
 }
 
-/// The journal could not take a row; the run cannot go on here.
+/// The journal could not store a row; the run cannot continue here.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the journal did not take a row: {0}")]
 pub struct JournalError(pub String);
 
-/// Where rows go.
+/// The destination of rows.
 pub trait Journal: Send + Sync {
-    /// An attempt begins. Nothing depends on this being stored.
+    /// Announces that an attempt begins. Nothing depends on this being stored.
     fn begins(&self, _row: &StepRecord) {}
 
-    /// Waits while the run should give way, or what it has handed over is too much already; `None` if it may go on.
+    /// Returns a wait if the run should yield or has submitted too much; `None` if it may continue.
     fn room(&self) -> Option<BoxFuture<'_, ()>> {
         None
     }
 
-    /// Waits until the start of the run is durable; `None` if it is. Nothing outside happens before.
+    /// Waits until the run's start is durable; `None` if it is. No external effect happens before.
     fn started(&self) -> Option<BoxFuture<'_, Result<(), JournalError>>> {
         None
     }
 
-    /// Hands a row over. The order of calls is the order of the rows; the future ends when the row is durable.
+    /// Submits a row. Rows are stored in call order; the future resolves when the row is durable.
     fn record(&self, row: StepRecord) -> BoxFuture<'static, Result<(), JournalError>>;
 }
 
-/// An item that a node sends to the readers of a chat.
+/// An item that a node sends to a chat's readers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SentItem {
-    /// Name of the item, unique in its thread. An item with the key of an earlier one replaces it.
+    /// Item name, unique in its thread. A later item with the same key replaces an earlier one.
     pub key: Option<String>,
-    /// What it contains; `None` removes the item with the key.
+    /// The content; `None` removes the item with the key.
     pub body: Option<ItemBody>,
-    /// Whether it stays open for the next state of this key. An item that is complete already is replaced instead.
+    /// Whether it stays open for this key's next state. An item that is already complete is replaced instead.
     pub more: bool,
 }
 
-/// An annotation of the current message.
+/// An annotation on the current message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SentAnnotation {
-    /// What it points at.
+    /// The source that it refers to.
     pub source: Source,
-    /// Unicode characters between its place and the end of the message so far.
+    /// Unicode characters from its position to the current end of the message.
     pub from_end: usize,
 }
 
-/// What readers receive at once, whatever nodes before it in the file still write. It is not an item.
+/// An event that readers receive immediately, even while earlier nodes in the file still write. It is not an item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ImmediateEvent {
-    /// What the run is doing, one line.
+    /// The run's current activity, one line.
     Progress(String),
     /// A message outside the conversation.
     Notice {
-        /// How urgent.
+        /// Urgency.
         level: NoticeLevel,
         /// Markdown.
         message: String,
@@ -191,69 +192,69 @@ pub enum ImmediateEvent {
     },
 }
 
-/// What changes of a chat's thread.
+/// A change to a chat's thread.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThreadChange {
     /// Its title.
     pub title: Option<String>,
     /// Whether it accepts messages.
     pub status: Option<ThreadStatus>,
-    /// Hosts that images of widgets may come from; `Some(None)`: no list.
+    /// Allowed hosts for widget images; `Some(None)`: no list.
     pub image_domains: Option<Option<Vec<String>>>,
 }
 
-/// A part of the output of an attempt that has failed.
+/// A part of a failed attempt's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undone {
-    /// So many bytes at the end of the current message.
+    /// This many bytes at the end of the current message.
     Text(usize),
-    /// So many bytes at the end of the last complete message.
+    /// This many bytes at the end of the last complete message.
     Message(usize),
-    /// The last item, or the last change of one.
+    /// The last item or item change.
     Item,
 }
 
-/// Where what a run says goes: to a chat's message, or to the readers of the run.
+/// The destination of a run's output: a chat's message, or the run's readers.
 ///
-/// What is handed over is taken when its future is polled first, and stays taken if that is dropped then: a node may be
-/// given up while it waits for room.
+/// Output is accepted when its future is first polled, and stays accepted if the future is then dropped: a node may
+/// be abandoned while it waits for room.
 #[async_trait]
 pub trait Output: Send + Sync {
-    /// Takes the next piece of the current message; waits when the receiver cannot keep up.
+    /// Accepts the next piece of the current message; waits if the receiver cannot keep up.
     async fn text(&self, node: &str, piece: &str);
 
-    /// Takes annotations of the current message. They are taken back with the text that was taken before them.
+    /// Accepts annotations on the current message. They are undone together with the text that they follow.
     async fn annotate(&self, annotations: Vec<SentAnnotation>);
 
-    /// Takes back these parts, the last first: the attempt that sent them has failed.
+    /// Takes back these parts, last first: the attempt that sent them has failed.
     async fn undo(&self, node: &str, parts: &[Undone]);
 
-    /// Makes ready to take an item with this key. Nothing is taken: this may be dropped, and be without need.
+    /// Prefetches the item with this key. Accepts no output: the future may be dropped, and may be unnecessary.
     async fn look_up(&self, _key: &str) {}
 
-    /// Sends an item. It completes the current message.
+    /// Sends an item, which completes the current message.
     async fn item(&self, item: SentItem);
 
-    /// What follows is another message, unless nothing stands in the current one.
+    /// Starts a new message, unless the current one is empty.
     async fn new_message(&self);
 
-    /// Sends an event at once.
+    /// Sends an event immediately.
     async fn immediate(&self, event: ImmediateEvent);
 
-    /// Changes the thread of a chat, and tells readers if anything differs.
+    /// Changes a chat's thread, and notifies readers if anything differs.
     async fn change_thread(&self, change: ThreadChange);
 }
 
-/// Replaces executions: a case of a training sends no mail and waits for nothing.
+/// Replaces executions: a training case sends no mail and never waits.
 pub trait Rehearsal: Send + Sync {
-    /// The result of a visit whose node is not executed; `node` as in [`StepRecord::node`].
+    /// Returns the mocked result of a visit, whose node is then not executed; `node` as in [`StepRecord::node`].
     fn mock(&self, node: &str, visit: u32) -> Option<Value>;
 
-    /// Whether a node that may change something outside is executed if it has no such result.
+    /// Whether a node that may change external state is executed if it has no mocked result.
     fn may_send(&self) -> bool;
 }
 
-/// Takes no row and no text: where nothing is executed.
+/// Accepts no rows and no text, where nothing is executed.
 pub struct Nowhere;
 
 impl Journal for Nowhere {
@@ -282,98 +283,98 @@ impl Output for Nowhere {
 /// A version of another workflow.
 #[derive(Clone)]
 pub struct Resolved {
-    /// The version's id: the same workflow is found again by it, whatever was saved meanwhile.
+    /// The version's id: it finds the same workflow again, whatever was saved since.
     pub version: String,
     /// Its workflow's id.
     pub workflow: String,
-    /// Ready to run.
+    /// The plan, ready to run.
     pub plan: Arc<Plan>,
     /// Its runnable config.
     pub config: Arc<Map<String, Value>>,
 }
 
-/// What a run asks of people.
+/// A question that a run asks people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// By which an answer names it.
+    /// The key by which an answer names the question.
     pub key: String,
-    /// For the person who answers.
+    /// Text for the person who answers.
     pub message: Option<String>,
-    /// JSON Schema that an answer has to fit.
+    /// JSON Schema for an answer.
     pub schema: Option<Value>,
-    /// Who may answer: `role:<role>` or addresses; empty: every caller who may execute the workflow.
+    /// Allowed responders: `role:<role>` or addresses; empty: every caller who may execute the workflow.
     pub audience: Vec<String>,
-    /// When it is too late.
+    /// Expiry.
     pub expires_at: Option<DateTime<Utc>>,
-    /// The pending item that asks in a chat; `None` if only the interface of runs asks.
+    /// The pending item that asks in a chat; `None` if only the runs API asks.
     pub item: Option<ItemBody>,
-    /// Whether the run continues if no answer comes in time.
+    /// Whether the run continues without an answer in time.
     pub continues_without: bool,
 }
 
-/// What a person has answered.
+/// A person's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The answer; fits the question's schema.
+    /// The answer; matches the question's schema.
     pub value: Value,
-    /// Who, where that is known.
+    /// The person, if known.
     pub by: Option<String>,
-    /// When.
+    /// Answer time.
     pub at: DateTime<Utc>,
 }
 
-/// Names one attempt of a run.
+/// Identifies one attempt in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepKey<'a> {
     /// The node, as in [`StepRecord::node`].
     pub node: &'a str,
-    /// Which visit, from 1.
+    /// The visit, from 1.
     pub visit: u32,
-    /// Which attempt of the visit, from 1.
+    /// The visit's attempt, from 1.
     pub attempt: u32,
 }
 
-/// What people answer.
+/// People's answers.
 #[async_trait]
 pub trait Answers: Send + Sync {
-    /// Ends with the answer to the question of an attempt, whenever it comes.
+    /// Waits for the answer to an attempt's question, however long it takes.
     ///
     /// # Errors
-    /// [`JournalError`] when it will never be known here.
+    /// [`JournalError`] if the answer will never be known here.
     async fn answer(&self, step: StepKey<'_>) -> Result<Answer, JournalError>;
 
-    /// The answer, if it is there. Errors as [`Self::answer`].
+    /// Returns the answer, if stored. Errors as [`Self::answer`].
     async fn stored(&self, step: StepKey<'_>) -> Result<Option<Answer>, JournalError>;
 }
 
-/// Other workflows of the same workspace.
+/// Other workflows in the same workspace.
 #[async_trait]
 pub trait Workflows: Send + Sync {
-    /// The workflow with this handle or id, at this version or its latest.
+    /// Finds the workflow with this handle or id, at this version or its latest.
     ///
     /// # Errors
-    /// [`NodeError`] when there is none, or when it cannot be read now.
+    /// [`NodeError`] if it does not exist, or cannot be read now.
     async fn find(&self, workflow: &str, version: Option<u32>) -> Result<Resolved, NodeError>;
 
-    /// The version with this id.
+    /// Returns the version with this id.
     ///
     /// # Errors
-    /// [`NodeError`] when it cannot be read now.
+    /// [`NodeError`] if it cannot be read now.
     async fn version(&self, id: &str) -> Result<Resolved, NodeError>;
 }
 
 /// The vault of the same workspace.
 #[async_trait]
 pub trait Credentials: Send + Sync {
-    /// The secrets with these names as they are now, in the same order.
+    /// Returns the current secrets with these names, in the same order.
     ///
     /// # Errors
-    /// [`NodeError`] that names one that is not there, or says why they cannot be read now.
+    /// [`NodeError`] that names a missing secret, or says why the secrets cannot be read now.
     async fn resolve(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
 
-    /// Those of the secrets with these names that are there and can be opened.
+    /// Returns those secrets that exist and can be decrypted.
     ///
     /// # Errors
-    /// [`NodeError`] when they cannot be read now.
+    /// [`NodeError`] if the secrets cannot be read now.
     async fn those_there(&self, names: &[String]) -> Result<Vec<Secret>, NodeError>;
 }

@@ -1,4 +1,4 @@
-//! The progress of a graph along its edges, and the warning if it ends before a join is met or END is reached.
+//! A graph's progress along its edges, and the warning if it ends before a join is met or END is reached.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use super::frame::Frame;
 use super::{Destination, Plan, PlanEdge, PlanNode, PlanTarget};
 use crate::RunError;
 
-/// The progress of a graph.
+/// A graph's progress.
 pub(super) struct Progress {
     pub(super) edges: Vec<EdgeProgress>,
     /// Whether an edge or `on_error` reached END.
     pub(super) reached_end: bool,
 }
 
-/// The progress of an edge.
+/// An edge's progress.
 pub(super) struct EdgeProgress {
-    /// For each source, whether it has finished since the edge last led on.
+    /// Per source, whether it has finished since the edge last fired.
     arrived: Vec<bool>,
     /// Whether all of its sources have ever finished.
     led_on: bool,
 }
 
 impl EdgeProgress {
-    /// Notes which sources have finished in a step. Returns whether the edge leads on.
+    /// Records the sources that finished in a step. Returns whether the edge fires.
     pub(super) fn arrive(&mut self, finished: impl Iterator<Item = bool>) -> bool {
         for (arrived, finished) in self.arrived.iter_mut().zip(finished) {
             *arrived |= finished;
@@ -48,7 +48,7 @@ impl Progress {
         Self { edges: plan.edges.iter().map(edge).collect(), reached_end: false }
     }
 
-    /// A warning if a join was never met, or if no branch reached END although the graph leads there.
+    /// Returns a warning if a join was never met, or if no branch reached END although the graph leads there.
     pub(super) fn warning(&self, plan: &Plan, frame: &Frame, last: &[usize]) -> Option<RunError> {
         let mut edges = plan.edges.iter().zip(&self.edges);
         let (node, message) = match edges.find(|(_, progress)| progress.is_unmet()) {
@@ -64,7 +64,7 @@ impl Progress {
     }
 }
 
-/// The node that an edge always leads to.
+/// Returns the node that an edge always leads to.
 fn target<'a>(plan: &'a Plan, edge: &PlanEdge) -> Option<&'a Arc<PlanNode>> {
     match &edge.target {
         PlanTarget::To(Destination::Node(to)) => plan.nodes.get(*to),

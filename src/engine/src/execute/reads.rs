@@ -1,4 +1,4 @@
-//! Which prompts of the config a visit reads.
+//! Tracks which config prompts a visit reads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use parking_lot::Mutex;
 use super::scope::Prompts;
 use crate::template::overlay;
 
-/// What templates have read of the prompts. Cheap to clone.
+/// The prompts that templates have read. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PromptReads(Arc<Mutex<Reads>>);
 
 #[derive(Debug, Default)]
 struct Reads {
     names: BTreeSet<String>,
-    /// Those that instructions of a model read and that may get other demos.
+    /// Prompts that a model's instructions read and whose demos can be trained.
     trained_by_demos: BTreeSet<String>,
-    /// Messages of demos after the instructions.
+    /// Number of demo messages after the instructions.
     demo_messages: usize,
 }
 
 impl PromptReads {
-    /// The same names, with `config.prompts` that adds to these reads.
+    /// Returns a scope with the same names whose `config.prompts` records reads here.
     pub(super) fn recording(&self, scope: &View) -> View {
         let Ok(config) = scope.get_attr("config") else { return scope.clone() };
         let prompts = config.get_attr("prompts").ok().filter(|prompts| prompts.kind() == ValueKind::Map);
@@ -35,20 +35,21 @@ impl PromptReads {
         overlay(scope, View::from_pairs([("config", config)]))
     }
 
-    /// The names so far, sorted.
+    /// The names read so far, sorted.
     pub(super) fn names(&self) -> Vec<String> {
         self.0.lock().names.iter().cloned().collect()
     }
 
-    /// The prompts with `demos_trainable` that instructions of a model have read, sorted, and the number of messages that their demos are.
+    /// The prompts with `demos_trainable` that a model's instructions have read, sorted, and their number of demo
+    /// messages.
     pub(super) fn trained_by_demos(&self) -> (Vec<String>, usize) {
         let reads = self.0.lock();
         (reads.trained_by_demos.iter().cloned().collect(), reads.demo_messages)
     }
 }
 
-/// Has `fill` read the instructions of a model, and returns its result with the messages that `demos` makes of the prompts that were read,
-/// in the order of their names. The visit learns of both.
+/// Fills a model's instructions with `fill`. Returns the result, and the messages that `demos` builds from the
+/// prompts read, in name order. Records both for the visit.
 pub(crate) fn reading_instructions<T>(
     scope: &View,
     fill: impl FnOnce(&View) -> T,
@@ -78,14 +79,14 @@ fn prompts_of(scope: &View) -> Option<View> {
     (prompts.kind() == ValueKind::Map).then_some(prompts)
 }
 
-/// `config.prompts` of one visit, or of one template of it.
+/// `config.prompts` for one visit, or for one of its templates.
 #[derive(Debug)]
 struct Recorded {
     prompts: View,
     reads: PromptReads,
 }
 
-/// The prompts that the text of this one has read.
+/// Returns the prompts that this prompt's text has read.
 fn read_by(prompts: &View, name: &View) -> Vec<String> {
     if let Some(recorded) = prompts.downcast_object_ref::<Recorded>() {
         return read_by(&recorded.prompts, name);
@@ -103,7 +104,7 @@ impl Object for Recorded {
         let inside = read_by(&self.prompts, name);
         let mut reads = self.reads.0.lock();
         reads.names.extend(name.as_str().map(str::to_owned));
-        // A prompt's text may read others.
+        // A prompt's text may read other prompts.
         reads.names.extend(inside);
         Some(prompt)
     }

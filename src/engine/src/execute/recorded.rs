@@ -1,4 +1,4 @@
-//! The journal of an earlier life of a run.
+//! A run's journal from before a restart.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -8,34 +8,34 @@ use serde_json::Value;
 
 use crate::NodeError;
 
-/// A journal row of an earlier life of this run.
+/// A journal row from before a restart.
 #[derive(Debug, Clone)]
 pub struct RecordedStep {
     /// The node, as in [`crate::execute::ports::StepRecord::node`].
     pub node: String,
-    /// Which visit, from 1.
+    /// The visit, from 1.
     pub visit: u32,
-    /// Which attempt of the visit, from 1.
+    /// The visit's attempt, from 1.
     pub attempt: u32,
-    /// SHA-256 of what the node was given.
+    /// SHA-256 of the node's input.
     pub input_digest: [u8; 32],
     /// Its result, if the attempt succeeded.
     pub result: Option<Value>,
-    /// Why it failed, if it did. Neither: its outcome is unknown.
+    /// Its error, if it failed. Without result and error, its outcome is unknown.
     pub error: Option<NodeError>,
-    /// What was noted with its start.
+    /// The note recorded with its start.
     pub note: Option<Value>,
-    /// When the attempt began.
+    /// Start time.
     pub started_at: DateTime<Utc>,
-    /// When it ended.
+    /// End time.
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-/// The rows by node and visit, each visit's in the order of its attempts.
+/// Rows by node and visit; each visit's rows in attempt order.
 #[derive(Default)]
 pub(super) struct Recorded {
     visits: HashMap<(String, u32), Vec<RecordedStep>>,
-    /// The names of attempts that nodes ran inside of.
+    /// Names of attempts that contain nested nodes.
     containers: OnceLock<HashSet<String>>,
 }
 
@@ -55,7 +55,7 @@ impl Recorded {
         self.visits.is_empty()
     }
 
-    /// Whether a node ran inside of an attempt, by the name that the attempt gives to its nodes.
+    /// Whether an attempt ran nested nodes, by the name prefix that it gives them.
     pub(super) fn has_inside(&self, attempt: &str) -> bool {
         let containers = self.containers.get_or_init(|| {
             let nodes = self.visits.keys().map(|(node, _)| node);
@@ -69,7 +69,7 @@ impl Recorded {
         containers.contains(attempt)
     }
 
-    /// The attempts of a visit.
+    /// Returns a visit's attempts.
     pub(super) fn of(&self, node: &str, visit: u32) -> &[RecordedStep] {
         if self.visits.is_empty() {
             return &[];

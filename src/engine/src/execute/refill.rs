@@ -1,4 +1,4 @@
-//! What recorded steps were given, filled again from the journal of their run: nothing is executed, nothing is stored.
+//! Rebuilds the inputs of recorded steps from their run's journal: nothing is executed or stored.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,25 +20,25 @@ use crate::Plan;
 use crate::canonical::{is_digest_of, text_digest};
 use crate::redact::Redactor;
 
-/// What a visit of a node was given.
+/// A visit's rebuilt input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FilledInput {
     /// The node, as in [`RecordedStep::node`].
     pub node: String,
-    /// Which visit, from 1.
+    /// The visit, from 1.
     pub visit: u32,
-    /// SHA-256 of what it was given, as the journal has it.
+    /// SHA-256 of the input, as recorded in the journal.
     pub digest: [u8; 32],
-    /// What it was given, without the secrets that the run has used.
+    /// The input, without secrets that the run has used.
     pub input: Value,
-    /// The prompts of the config that its templates have read, sorted.
+    /// The config prompts that its templates have read, sorted.
     pub prompts_read: Vec<String>,
 }
 
-/// Bytes of JSON after which inputs are left out.
+/// JSON bytes after which inputs are left out.
 const BYTES: usize = 16 << 20;
 
-/// The visits whose inputs are wanted, and those found.
+/// The requested visits, and the inputs found so far.
 pub(super) struct Refill {
     wanted: HashSet<(String, u32)>,
     found: Mutex<Vec<FilledInput>>,
@@ -46,8 +46,9 @@ pub(super) struct Refill {
     filling: Semaphore,
 }
 
-/// Fills the inputs of recorded visits again. An input is left out if its digest is not the one in the journal, as of a
-/// chat turn whose thread has changed since, or if there are more than 16 MiB. Of `ports`, only workflows, credentials, the clock and randomness are used.
+/// Rebuilds the inputs of recorded visits. Leaves out an input whose digest differs from the journal's, such as that
+/// of a chat turn whose thread has changed since, and inputs beyond 16 MiB. Uses only workflows, credentials, the
+/// clock and randomness from `ports`.
 pub async fn refill(
     plan: &Plan,
     input: RunInput,
@@ -74,7 +75,7 @@ pub async fn refill(
     };
     let frame = Frame::outermost(now, input);
     let root = StepOutput::root(ports.output);
-    // Where the journal ends, so does this.
+    // Stops where the journal ends.
     let _ = steps::run(&env, plan, &frame, &root, 0).await;
     let known = env.redactor.known();
     let found = env.refill.map(|refill| refill.found.into_inner()).unwrap_or_default();
@@ -89,7 +90,7 @@ pub async fn refill(
 impl Visit<'_> {
     /// As [`Self::run`], from the journal alone.
     pub(super) async fn refilled(&self, refill: &Refill) -> Visited {
-        // A loop over rows alone would never let others have their turn.
+        // Yields: a loop over rows alone would never let other tasks run.
         tokio::task::consume_budget().await;
         let rows = self.env.recorded.of(&self.path, self.visit);
         let reused = if rows.is_empty() { self.finished_earlier().await } else { None };
@@ -111,7 +112,8 @@ impl Visit<'_> {
         Visited { ended_at, ..Visited::known(result) }
     }
 
-    /// The attempt after the recorded ones. A container's is not recorded before it ends, and the run may end first.
+    /// The attempt after the recorded ones. A container's attempt is not recorded before it ends, and the run may end
+    /// first.
     fn open_attempt(&self, rows: &[RecordedStep]) -> StepRecord {
         self.record(rows.last().map_or(1, |row| row.attempt + 1))
     }
@@ -128,7 +130,7 @@ impl Visit<'_> {
         rows: &[RecordedStep],
         is_container: bool,
     ) -> Result<(), Failure> {
-        // One at a time: each may be as large as the largest.
+        // One at a time: each may have the maximum size.
         let filling = refill.filling.acquire().await;
         let reads = PromptReads::default();
         let Ok(input) = self.input_noting(&reads).await else { return Ok(()) };
@@ -152,7 +154,7 @@ impl Visit<'_> {
             let mut record = self.record(row.attempt);
             record.started_at = row.started_at;
             record.note.clone_from(&row.note);
-            // For what ran inside; what it came to is in its row.
+            // Runs only for its nested nodes; its result is in its row.
             let _ = self.node.node.run(input.clone(), &self.call(&record)).await;
         }
         if self.has_open_attempt(rows) {

@@ -1,5 +1,5 @@
-//! What finished inside a failed attempt is not run again inside the next one: an agent's tools, the items of a
-//! `for_each`.
+//! Reuses results that finished inside a failed attempt, so that the next attempt does not run them again: an agent's
+//! tools, `for_each` items.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use super::recorded::RecordedStep;
 use crate::NodeError;
 use crate::canonical::{is_digest_of, text_digest};
 
-/// Finished rows inside a visit's attempts, by their names in the journal.
+/// Finished rows inside a visit's attempts, by journal name.
 pub(super) type Finished = Mutex<HashMap<String, RecordedStep>>;
 
 impl Visit<'_> {
-    /// Returns the row of this node inside an earlier attempt of the node around it, if that was given the same, and
-    /// succeeded or failed for good where that counts.
+    /// Returns this node's row from an earlier attempt of the enclosing node, if its input was the same and it
+    /// succeeded, or failed for good where failures count.
     pub(super) async fn finished_earlier(&self) -> Option<RecordedStep> {
-        // To say again what a container streamed, its nodes would have to run again.
+        // Repeating a container's streamed output would mean running its nodes again.
         let streams = self.slot != usize::MAX && self.node.node.streams();
         if self.earlier.is_empty() || (streams && self.node.effect == Effect::Nested) {
             return None;
@@ -38,7 +38,7 @@ impl Visit<'_> {
         })
     }
 
-    /// Keeps a result for the next attempt of the node around this one; a failure if it counts.
+    /// Keeps a result for the enclosing node's next attempt; a failure only if it counts.
     pub(super) fn keep_finished(
         &self,
         record: &StepRecord,

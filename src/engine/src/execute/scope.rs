@@ -1,4 +1,4 @@
-//! The names that templates see.
+//! The names visible in templates.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use crate::template::functions::{date, ids};
 use crate::template::{as_text, fill, has_holes, overlay};
 use crate::{NodeError, Plan, meter};
 
-/// Bytes in scope from which on templates are filled away from the actors.
+/// Scope bytes above which templates are filled outside the actors.
 const HEAVY: usize = 256 << 10;
 
-/// The names that templates of one graph see.
+/// The names visible in one graph's templates.
 pub(super) struct Scope {
     fixed: BTreeMap<&'static str, View>,
     config: View,
-    /// Prompts of the config whose text is a template itself.
+    /// Config prompts whose text is itself a template.
     prompts: Option<View>,
     results: BTreeMap<String, View>,
     channels: Vec<Held>,
     bytes: usize,
-    /// What `now()` is: when the last step ended. Taken from the journal, so it is the same after a resume.
+    /// The value of `now()`: the end of the last step. It comes from the journal, so it is the same after a resume.
     now: DateTime<Utc>,
 }
 
-/// What a channel holds.
+/// A channel and its value.
 struct Held {
     channel: Channel,
     value: Value,
@@ -59,7 +59,7 @@ impl Scope {
         Self { fixed, config, prompts, results: BTreeMap::new(), channels, bytes, now: frame.now }
     }
 
-    /// The thread as the steps from here on read it.
+    /// Sets the thread as all further steps read it.
     pub(super) fn set_messages(&mut self, messages: &[Value]) {
         self.bytes += messages.iter().map(size).sum::<usize>();
         self.fixed.insert("messages", View::from(Serde(messages)));
@@ -69,7 +69,7 @@ impl Scope {
         self.now
     }
 
-    /// Sets the clock to the end of an attempt, if that is later.
+    /// Moves the clock to the end of an attempt, if that is later.
     pub(super) fn ended(&mut self, at: DateTime<Utc>) {
         self.now = self.now.max(at);
     }
@@ -88,7 +88,7 @@ impl Scope {
         self.change(channel, write, |channel, before, write| channel.write(before, write))
     }
 
-    /// Puts a value into a channel, whatever its rule.
+    /// Sets a channel's value, regardless of its rule.
     pub(super) fn set(&mut self, channel: &str, value: Value) -> Result<(), NodeError> {
         self.change(channel, value, |_, _, value| Ok(value))
     }
@@ -134,7 +134,7 @@ impl Scope {
         ];
         let plain = View::from_pairs(fixed.chain(named));
         let Some(prompts) = &self.prompts else { return plain };
-        // A prompt's text is filled with everything in scope, once: inside it, prompts are as they were written.
+        // A prompt's text is filled with the whole scope, once: inside it, prompts are unfilled.
         let filled = Mutex::default();
         let prompts = View::from_object(Prompts { written: prompts.clone(), scope: plain.clone(), filled });
         let config = overlay(&self.config, View::from_pairs([("prompts", prompts)]));
@@ -148,16 +148,16 @@ fn live_prompts(config: &Map<String, Value>) -> Option<View> {
     texts.into_iter().any(has_holes).then(|| View::from(Serde(prompts)))
 }
 
-/// `config.prompts`, whose texts are filled when they are read.
+/// `config.prompts`, whose texts are filled on first read.
 #[derive(Debug)]
 pub(super) struct Prompts {
     written: View,
     scope: View,
-    /// Those that were read: however often a template reads one, it is filled once.
+    /// Prompts already read: each is filled once, however often a template reads it.
     filled: Mutex<BTreeMap<String, Filled>>,
 }
 
-/// A prompt whose text is filled.
+/// A prompt with a filled text.
 #[derive(Debug, Clone)]
 struct Filled {
     text: View,
@@ -170,7 +170,7 @@ impl Prompts {
         let reads = PromptReads::default();
         let text = match fill(&Value::String(text.to_owned()), &reads.recording(&self.scope)) {
             Ok(filled) => View::from(as_text(&filled)),
-            // Used, it fails the node that uses it.
+            // The error fails the node that uses the prompt.
             Err(error) => {
                 let message = format!("the prompt '{name}': {}", error.message);
                 View::from(Error::new(ErrorKind::InvalidOperation, message))
@@ -179,7 +179,7 @@ impl Prompts {
         Filled { text, reads: reads.names() }
     }
 
-    /// The prompts that the text of this one has read.
+    /// Returns the prompts that this prompt's text has read.
     pub(super) fn read_by(&self, name: &View) -> Vec<String> {
         let filled = self.filled.lock();
         name.as_str().and_then(|name| filled.get(name)).map(|filled| filled.reads.clone()).unwrap_or_default()
@@ -201,7 +201,7 @@ impl Object for Prompts {
         let known = self.filled.lock().get(name).cloned();
         let filled = known.unwrap_or_else(|| {
             let filled = self.fill(name, text.as_str().unwrap_or_default());
-            // Work that was stopped is done again.
+            // Interrupted work is repeated.
             if meter::excess().is_none() {
                 self.filled.lock().insert(name.to_owned(), filled.clone());
             }

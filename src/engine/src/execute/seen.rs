@@ -1,4 +1,4 @@
-//! What an attempt in a rehearsal was given and has asked models: the trace that evaluators read.
+//! The trace that evaluators read: a rehearsal attempt's inputs and model calls.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use super::ports::StepRecord;
 /// An attempt in a [`Rehearsal`](super::ports::Rehearsal), without secrets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeenAttempt {
-    /// The type of the node; `model`, `tool` or `mcp` for what an agent does.
+    /// The node type; `model`, `tool` or `mcp` for an agent's steps.
     pub kind: &'static str,
-    /// The fields of the node, filled; null if that failed.
+    /// The node's filled fields; null if filling failed.
     pub inputs: Value,
-    /// Bytes of `inputs` as JSON.
+    /// Size of `inputs` in JSON bytes.
     pub inputs_size: usize,
-    /// Answered calls of models, in the order of their answers, without those of nodes inside.
+    /// Answered model calls, in the order of their answers, without nested nodes' calls.
     pub calls: Vec<SeenCall>,
-    /// How long the attempt took, the waits of its calls included.
+    /// The attempt's duration, including its calls' waits.
     pub duration: Duration,
 }
 
-/// An answered call of a model.
+/// An answered model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SeenCall {
     /// `<provider>/<model>`.
     pub model: String,
-    /// What it was asked, as in `messages` of a graph.
+    /// Its messages, in the format of a graph's `messages`.
     pub messages: Value,
-    /// The text of its answer.
+    /// The answer's text.
     pub reply: String,
-    /// The tools that it wanted called.
+    /// The tools that it requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
     /// Tokens; null if the endpoint does not count them.
@@ -42,7 +42,7 @@ pub struct SeenCall {
 }
 
 impl Visit<'_> {
-    /// An attempt whose input is not known yet; `None` outside of rehearsals.
+    /// Starts a trace without inputs; `None` outside rehearsals.
     pub(super) fn seen(&self) -> Option<Box<SeenAttempt>> {
         self.env.ports.rehearsal?;
         let seen = SeenAttempt {
@@ -55,7 +55,7 @@ impl Visit<'_> {
         Some(Box::new(seen))
     }
 
-    /// Removes secrets, and notes how long the attempt took that started at `started`, in monotonic time.
+    /// Removes secrets and records the duration since `started`, in monotonic time.
     pub(super) async fn finish_seen(&self, record: &mut StepRecord, started: Duration) {
         let Some(seen) = &mut record.seen else { return };
         seen.duration = self.env.ports.clock.monotonic().saturating_sub(started);
@@ -74,7 +74,7 @@ impl Visit<'_> {
 }
 
 impl StepRecord {
-    /// Notes what the node is given, with its bytes as JSON.
+    /// Records the node's inputs and their size in JSON bytes.
     pub(super) fn note_inputs(&mut self, inputs: &Value, size: usize) {
         if let Some(seen) = &mut self.seen {
             seen.inputs.clone_from(inputs);
@@ -82,7 +82,7 @@ impl StepRecord {
         }
     }
 
-    /// Notes the calls of models that an attempt has made.
+    /// Records an attempt's model calls.
     pub(super) fn note_calls(&mut self, call: &Call<'_>) {
         if let Some(seen) = &mut self.seen {
             seen.calls = std::mem::take(&mut *call.seen.lock());
@@ -91,7 +91,7 @@ impl StepRecord {
 }
 
 impl Call<'_> {
-    /// Keeps an answered call of a model, in a rehearsal.
+    /// Records an answered model call, in a rehearsal.
     pub(super) fn note_call(&self, model: &str, request: &ModelRequest, answer: &ModelAnswer) {
         if !self.rehearses() {
             return;

@@ -1,38 +1,38 @@
-//! What models use, and limits of it.
+//! Model usage and its limits.
 
 use async_trait::async_trait;
 use models::{Message, ModelAnswer, ModelRequest, Part, Usage, cost};
 
 use crate::NodeError;
 
-/// Tokens of an answer that a reservation counts on if the request does not limit it.
+/// Answer tokens that a reservation assumes if the request sets no limit.
 const ANSWER_TOKENS: u64 = 1_024;
-/// Tokens that an image counts as.
+/// Tokens charged per image.
 const IMAGE_TOKENS: u64 = 1_000;
-/// Bytes of text that count as a token.
+/// Text bytes per estimated token.
 const BYTES_OF_TOKEN: usize = 4;
 
-/// What calls of models have used, or may use.
+/// Actual or expected usage by model calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spending {
     /// Calls that a model answered.
     pub calls: u64,
     /// Tokens that models read; estimated if the endpoint does not report them.
     pub input_tokens: u64,
-    /// Tokens that models wrote; estimated like those.
+    /// Tokens that models wrote; estimated in the same case.
     pub output_tokens: u64,
-    /// US dollars, of models with a price.
+    /// US dollars, for models with a price.
     pub dollars: f64,
 }
 
 impl Spending {
-    /// Input and output.
+    /// Input and output tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// The sum of both.
+    /// Adds two amounts.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Spending {
         }
     }
 
-    /// What a call of this model may use.
+    /// Estimates the usage of a model call.
     #[must_use]
     pub fn expected(model: &str, request: &ModelRequest) -> Self {
         let messages: usize = request.messages.iter().map(bytes_of).sum();
@@ -55,13 +55,13 @@ impl Spending {
         Self::of(model, input, answer)
     }
 
-    /// What embedding these texts may use.
+    /// Estimates the usage of embedding these texts.
     #[must_use]
     pub fn expected_of_texts(model: &str, texts: &[String]) -> Self {
         Self::of(model, tokens_of(texts.iter().map(String::len).sum()), 0)
     }
 
-    /// What a call has used: as the endpoint says, else the input that was expected, and an answer of so many bytes.
+    /// Returns a call's usage: as the endpoint reports it, else the expected input and an answer with `answer` bytes.
     #[must_use]
     pub fn used(model: &str, usage: Option<Usage>, expected: &Self, answer: usize) -> Self {
         match usage {
@@ -75,14 +75,14 @@ impl Spending {
         }
     }
 
-    /// What a call has used that was answered.
+    /// Returns an answered call's usage.
     #[must_use]
     pub fn answered(model: &str, answer: &ModelAnswer, expected: &Self) -> Self {
         let calls = answer.tool_calls.iter().map(|call| call.name.len() + call.arguments.to_string().len());
         Self::used(model, answer.usage, expected, answer.text.len() + calls.sum::<usize>())
     }
 
-    /// One call with so many tokens.
+    /// Returns one call with these tokens.
     #[must_use]
     pub fn of(model: &str, input_tokens: u64, output_tokens: u64) -> Self {
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
@@ -90,7 +90,7 @@ impl Spending {
     }
 }
 
-/// Bytes of text that a message contains, with the files in it and the arguments of its calls.
+/// Text bytes in a message, including its files and its calls' arguments.
 fn bytes_of(message: &Message) -> usize {
     let parts: usize = message
         .parts
@@ -113,16 +113,16 @@ fn tokens_of(bytes: usize) -> u64 {
     u64::try_from(bytes / BYTES_OF_TOKEN).unwrap_or(u64::MAX)
 }
 
-/// The budget of a run's models.
+/// A run's model budget.
 #[async_trait]
 pub trait ModelBudget: Send + Sync {
-    /// Reserves what a call may use; [`Self::release`] follows.
+    /// Reserves a call's expected usage; [`Self::release`] follows.
     ///
     /// # Errors
-    /// [`NodeError`] if that exceeds a limit; nothing is reserved then.
+    /// [`NodeError`] if a limit would be exceeded; nothing is reserved then.
     async fn reserve(&self, expected: &Spending) -> Result<(), NodeError>;
 
-    /// A call that has reserved has ended, and has used this.
+    /// Replaces a reservation by the actual usage when the call ends.
     fn release(&self, expected: &Spending, used: &Spending);
 }
 

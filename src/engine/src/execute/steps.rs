@@ -25,7 +25,7 @@ use crate::template::functions::ids::{self, Numbering};
 use crate::template::{fill, holds};
 use crate::{NodeError, Plan, RunError};
 
-/// Runs one graph to its end and yields its output; what it says goes to slot `slot` of `output`.
+/// Runs one graph to its end and returns its output; its text goes to slot `slot` in `output`.
 pub(super) fn run<'a>(
     env: &'a Env<'a>,
     plan: &'a Plan,
@@ -71,16 +71,16 @@ struct Execution<'a> {
     places: Semaphore,
 }
 
-/// What one node of a step left.
+/// One node's result in a step.
 struct Done {
     index: usize,
     visited: Visited,
 }
 
-/// What a step left.
+/// The result of a step.
 struct Step {
     receipts: Vec<Receipt>,
-    /// Nodes that have failed and lead somewhere of their own.
+    /// Failed nodes that lead elsewhere by `on_error`.
     diverted: BTreeMap<usize, Destination>,
 }
 
@@ -110,8 +110,8 @@ impl Execution<'_> {
         Ok(Completed { output, warning: self.progress.warning(self.plan, self.frame, &last) })
     }
 
-    /// Where this run continues from the steps of another, moves the clock of the outermost graph forward, and reads the thread as it
-    /// is by then.
+    /// Prepares a step from which this run continues another run's steps: moves the outermost graph's clock forward
+    /// and reads the thread as of then.
     fn begin_life(&mut self, number: u32) {
         let input = &self.frame.input;
         for life in input.lives.iter().filter(|life| self.frame.step.is_none() && life.step == number) {
@@ -122,7 +122,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Changes what is to be changed before this super-step of the outermost graph.
+    /// Applies the state changes due before this super-step of the outermost graph.
     fn patch(&mut self, number: u32) -> Result<(), Stop> {
         let patch = self.frame.input.patch.as_ref().filter(|patch| patch.step == number);
         let Some(patch) = patch else { return Ok(()) };
@@ -133,7 +133,7 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Runs the nodes that are due and takes their results into the scope.
+    /// Runs the due nodes and adds their results to the scope.
     async fn step(&mut self, step: u32, due: &[usize]) -> Result<Step, Stop> {
         for index in due {
             if let Some(visits) = self.visits.get_mut(*index) {
@@ -179,7 +179,7 @@ impl Execution<'_> {
         Ok(Step { receipts, diverted })
     }
 
-    /// What every due node left, in the order of the file, whatever came first.
+    /// Visits every due node. Returns the results in file order, regardless of completion order.
     async fn visit_all(&self, step: u32, due: &[usize]) -> Vec<Done> {
         let view = self.scope.view();
         let streams = |index: &usize| self.plan.nodes.get(*index).is_some_and(|node| node.node.streams());
@@ -203,7 +203,7 @@ impl Execution<'_> {
                 Err(Failure::Lost(_)) => true,
             };
             if fails && self.env.refill.is_none() {
-                // The run fails. What is at work ends in its own time; what only waits is not waited for.
+                // The run fails. Working nodes finish; pending waits are cancelled.
                 self.frame.halt.cancel();
             }
             done.push(one);
@@ -309,7 +309,7 @@ impl Execution<'_> {
         Ok(in_file_order(due))
     }
 
-    /// The nodes that are due after `finished` have run.
+    /// Returns the nodes that are due after `finished` have run.
     async fn after(
         &mut self,
         finished: &[usize],
@@ -380,7 +380,7 @@ fn in_file_order(mut due: Vec<usize>) -> Vec<usize> {
     due
 }
 
-/// A condition out of START failed: no node is at fault.
+/// A condition on an edge from START failed: no node caused it.
 fn unchosen(error: NodeError) -> Stop {
     Stop::Failed(RunError::whole(error.code, error.message))
 }

@@ -1,4 +1,4 @@
-//! Data outside of the run: databases that graphs name, and search indexes of the workspace.
+//! External data: databases that graphs name, and the workspace's search indexes.
 
 use std::time::Duration;
 
@@ -9,72 +9,72 @@ use serde_json::{Map, Value};
 use crate::NodeError;
 use crate::search::{ChunkPlace, IndexedChunk, Ranked};
 
-/// What a database that a graph names is asked.
+/// A query to a database that a graph names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatabaseQuery {
     /// One statement.
     pub sql: String,
-    /// Its `$1`, `$2`, ….
+    /// Values for `$1`, `$2`, ….
     pub parameters: Vec<Value>,
     /// Whether it may change anything.
     pub writes: bool,
-    /// How long it may take.
+    /// Time limit.
     pub time: Duration,
-    /// Most rows.
+    /// Maximum rows.
     pub rows: usize,
-    /// Bytes of all rows, as JSON.
+    /// Maximum bytes of all rows as JSON.
     pub bytes: usize,
 }
 
-/// What it answered.
+/// A query's result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatabaseRows {
-    /// An object for each row.
+    /// One object per row.
     pub rows: Vec<Value>,
-    /// How many rows there are, or were changed.
+    /// Number of rows returned or changed.
     pub count: u64,
 }
 
-/// Databases that graphs name, none of them the service's own.
+/// Databases that graphs name, never the service's own.
 #[async_trait]
 pub trait Databases: Send + Sync {
-    /// The password of an address, which a run may never say.
+    /// The password in a DSN, which a run must never reveal.
     fn password(&self, dsn: &Secret) -> Option<Secret>;
 
-    /// Does one statement.
+    /// Executes one statement.
     ///
     /// # Errors
-    /// [`NodeError`] when the database may not be called, does not answer or refuses; without any secret.
+    /// [`NodeError`] if the database may not be called, does not answer or refuses; contains no secret.
     async fn query(&self, dsn: &Secret, query: DatabaseQuery) -> Result<DatabaseRows, NodeError>;
 }
 
-/// A chunk of an index.
+/// A chunk from an index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundChunk {
-    /// Where it is.
+    /// Its location.
     pub place: ChunkPlace,
-    /// Its document as it was named.
+    /// Its document's name, as given.
     pub document: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// An object.
+    /// A JSON object.
     pub metadata: Value,
 }
 
-/// Search indexes of the same workspace.
+/// The workspace's search indexes.
 #[async_trait]
 pub trait SearchIndex: Send + Sync {
-    /// Puts these chunks in the place of those that the document had, and yields how many these were. The index is made
-    /// when it is not there; without chunks the document is deleted.
+    /// Replaces a document's chunks and returns the number of replaced ones. Creates the index if needed; without
+    /// chunks, deletes the document.
     ///
     /// # Errors
-    /// [`NodeError`] when the index is full, holds vectors of another length, or cannot be written now.
+    /// [`NodeError`] if the index is full, holds vectors with another length, or cannot be written now.
     async fn upsert(&self, index: &str, document: &str, chunks: Vec<IndexedChunk>) -> Result<u64, NodeError>;
 
-    /// The chunks that these terms fit best, by BM25, of those whose metadata has these members.
+    /// Returns the best matches for these terms by BM25, among chunks whose metadata has the filter's members.
     ///
     /// # Errors
-    /// [`NodeError`] when there is no such index, or it cannot be read now.
+    /// [`NodeError`] if the index does not exist, or cannot be read now.
     async fn text(
         &self,
         index: &str,
@@ -83,10 +83,10 @@ pub trait SearchIndex: Send + Sync {
         most: usize,
     ) -> Result<Vec<Ranked>, NodeError>;
 
-    /// The chunks whose vectors are nearest to this one, by cosine, of those whose metadata has these members.
+    /// Returns the chunks with the nearest vectors by cosine, among chunks whose metadata has the filter's members.
     ///
     /// # Errors
-    /// [`NodeError`] when there is no such index, it holds vectors of another length, or it cannot be read now.
+    /// [`NodeError`] if the index does not exist, holds vectors with another length, or cannot be read now.
     async fn vector(
         &self,
         index: &str,
@@ -95,9 +95,9 @@ pub trait SearchIndex: Send + Sync {
         most: usize,
     ) -> Result<Vec<Ranked>, NodeError>;
 
-    /// The chunks at these places, in any order; one that is gone meanwhile is left out.
+    /// Returns the chunks at these locations, in any order; missing ones are left out.
     ///
     /// # Errors
-    /// [`NodeError`] when they cannot be read now.
+    /// [`NodeError`] if the chunks cannot be read now.
     async fn chunks(&self, index: &str, places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError>;
 }

@@ -1,4 +1,4 @@
-//! Attempts whose outcome a crash left open.
+//! Attempts with an unknown outcome after a crash.
 
 use futures_util::future::OptionFuture;
 use serde_json::json;
@@ -16,7 +16,7 @@ impl Visit<'_> {
     /// How to handle an attempt whose outcome is unknown after a crash.
     pub(super) fn on_unknown(&self) -> OnUnknown {
         let common = &self.node.common;
-        // A life that ends where only something was waited for, or where others do the work, leaves nothing unknown.
+        // A crash during a wait, or while nested nodes do the work, leaves nothing unknown.
         if matches!(self.node.effect, Effect::Wait | Effect::Nested) {
             return OnUnknown::Retry;
         }
@@ -27,7 +27,7 @@ impl Visit<'_> {
         if harmless { OnUnknown::Retry } else { self.node.effect.on_unknown() }
     }
 
-    /// A crash left open whether the attempt has done its work, and it must not be done twice.
+    /// Fails an attempt that may have done its work before a crash and must not do it twice.
     pub(super) fn give_up(&self, last: &RecordedStep, again: bool) -> Visited {
         let code = ErrorCode::NodeOutcomeUnknown;
         let error = if again {
@@ -53,7 +53,7 @@ impl Visit<'_> {
         Visited { result: Err(Failure::Failed(error)), receipt: Some(receipt), ended_at: Some(finished_at) }
     }
 
-    /// Asks a person whether an attempt whose outcome is unknown is to be made again; ends well when it is.
+    /// Asks a person whether to repeat an attempt with an unknown outcome; `Ok` if yes.
     pub(super) async fn ask_about(&self, last: &RecordedStep) -> Result<(), Visited> {
         let question = Question {
             key: format!("unknown:{}", self.path),
@@ -90,7 +90,7 @@ impl Visit<'_> {
         if !again {
             return Err(given_up);
         }
-        // The next attempt depends on the row of this one.
+        // The next attempt depends on this one's row.
         match OptionFuture::from(given_up.receipt.take()).await {
             Some(Err(error)) => Err(lost(error.to_string())),
             _ => Ok(()),

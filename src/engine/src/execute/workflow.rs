@@ -1,4 +1,4 @@
-//! Workflows inside a run. The note of the node's journal row keeps their warnings for a later life of the run.
+//! Workflows inside a run. The note in the node's journal row keeps their warnings across a restart.
 
 use serde_json::{Value, json};
 use wire::ErrorCode;
@@ -10,13 +10,13 @@ use super::recorded::RecordedStep;
 use super::{Completed, Failure, RunInfo, RunInput, Stop, steps};
 use crate::{NodeError, RunError};
 
-/// Maximum depth of workflows inside one another.
+/// Maximum nesting depth of workflows.
 const DEPTH: u32 = 16;
-/// The member of a note.
+/// The note's member.
 const WARNING: &str = "warning";
 
 impl Call<'_> {
-    /// Runs another workflow inside this node and yields its output.
+    /// Runs another workflow inside this node and returns its output.
     pub(crate) async fn run_workflow(&self, workflow: &Resolved, inputs: Value) -> Result<Value, Failure> {
         if self.frame.depth >= DEPTH {
             let message = format!("more than {DEPTH} nested workflows");
@@ -60,7 +60,7 @@ impl Call<'_> {
         Ok(output)
     }
 
-    /// Keeps the warning of a workflow inside this node with the node's row.
+    /// Stores a nested workflow's warning with the node's row.
     pub(super) fn keep_warning(&self, record: &mut StepRecord) {
         let Some(warning) = self.warning.lock().take() else { return };
         let note = record.note.get_or_insert_with(|| json!({}));
@@ -71,7 +71,7 @@ impl Call<'_> {
     }
 }
 
-/// The first warning of an earlier life.
+/// Returns the first warning from before a restart.
 pub(super) fn recorded_warning(rows: &[RecordedStep]) -> Option<RunError> {
     rows.iter().filter(|row| row.result.is_some()).find_map(|row| {
         let warning = row.note.as_ref()?.get(WARNING)?;

@@ -1,4 +1,4 @@
-//! The members that every node may have, whatever its type.
+//! Members that every node may have, whatever its type.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use wire::FieldError;
 use super::fields::{Fields, escape};
 use crate::Problems;
 
-/// Shortest limit of an attempt: a millisecond, in seconds.
+/// Minimum time limit of an attempt: a millisecond, in seconds.
 const MIN_TIMEOUT: f64 = 0.001;
-/// Longest limit of an attempt: a day, in seconds.
+/// Maximum time limit of an attempt: a day, in seconds.
 const MAX_TIMEOUT: f64 = 86_400.0;
-/// Most attempts of a visit.
+/// Maximum attempts per visit.
 const MAX_ATTEMPTS: u32 = 20;
-/// Longest wait between two attempts: an hour, in seconds.
+/// Maximum wait between two attempts: an hour, in seconds.
 const MAX_DELAY: f64 = 3_600.0;
-/// Longest time that a result is kept: 30 days, in seconds.
+/// Maximum time that a result is cached: 30 days, in seconds.
 const MAX_CACHE: f64 = 2_592_000.0;
 
-/// Their names.
+/// The members' names.
 pub(crate) const NAMES: [&str; 10] = [
     "name",
     "type",
@@ -33,51 +33,51 @@ pub(crate) const NAMES: [&str; 10] = [
     "state",
 ];
 
-/// What every node has.
+/// The members that every node has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Common {
     /// Time limit of one attempt.
     pub(crate) timeout: Option<Duration>,
-    /// How often and when it is tried again.
+    /// The retry policy.
     pub(crate) retry: Option<Retry>,
-    /// What becomes of the run when it fails.
+    /// The run's reaction to the node's failure.
     pub(crate) on_error: OnError,
     /// How to handle an attempt whose outcome is unknown after a crash.
     pub(crate) on_unknown: Option<OnUnknown>,
-    /// Whether doing it twice does no harm.
+    /// Whether repeating it is harmless.
     pub(crate) idempotent: bool,
-    /// How long a result is used again for the same input.
+    /// Time that a result is reused for the same input.
     pub(crate) cache: Option<Duration>,
-    /// Channels it writes to, in the order of their names.
+    /// The channels that it writes to, by name.
     pub(crate) state: Vec<(String, Value)>,
 }
 
-/// When a failed attempt is tried again.
+/// A retry policy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Retry {
-    /// Attempts in all.
+    /// Maximum attempts.
     pub(crate) max_attempts: u32,
-    /// Before the second attempt.
+    /// Wait before the second attempt.
     pub(crate) initial_delay: Duration,
-    /// Factor from one wait to the next.
+    /// Growth factor per wait.
     pub(crate) backoff: f64,
-    /// Longest wait.
+    /// Maximum wait.
     pub(crate) max_delay: Duration,
-    /// Whether a wait is shortened at random, down to its half.
+    /// Whether a wait is shortened at random, to at least half.
     pub(crate) jitter: bool,
 }
 
 impl Retry {
-    /// One attempt.
+    /// A single attempt.
     pub(crate) const NONE: Self = Self::times(1);
 
-    /// So many attempts with the usual waits.
+    /// This many attempts with the default waits.
     pub(crate) const fn times(max_attempts: u32) -> Self {
         let (initial_delay, max_delay) = (Duration::from_millis(500), Duration::from_secs(30));
         Self { max_attempts, initial_delay, backoff: 2.0, max_delay, jitter: true }
     }
 
-    /// How long to wait behind attempt `attempt`, before jitter.
+    /// Wait after attempt `attempt`, before jitter.
     pub(crate) fn pause(&self, attempt: u32) -> Duration {
         let doublings = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
         let seconds = self.initial_delay.as_secs_f64() * self.backoff.powi(doublings);
@@ -85,7 +85,7 @@ impl Retry {
     }
 }
 
-/// What becomes of the run when a node has failed for good.
+/// The run's reaction to a node that has finally failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum OnError {
     /// The run fails.
@@ -100,15 +100,15 @@ pub enum OnError {
 /// How to handle an attempt whose outcome is unknown after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnUnknown {
-    /// It is made again.
+    /// Repeat the attempt.
     Retry,
-    /// It counts as failed.
+    /// Count it as failed.
     Fail,
-    /// The run asks a person.
+    /// Ask a person.
     Ask,
 }
 
-/// JSON Schema of them, without name and type.
+/// JSON Schema of these members, without name and type.
 pub(crate) fn schema() -> Value {
     json!({
         "description": {"type": "string", "description": "For people."},
@@ -134,7 +134,7 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-/// Reads them.
+/// Reads these members.
 pub(crate) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Common {
     let timeout = fields.number("timeout_seconds", MIN_TIMEOUT..=MAX_TIMEOUT, problems);
     let cache = fields.number("cache_seconds", 1.0..=MAX_CACHE, problems);
@@ -216,7 +216,7 @@ fn read_state(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, 
     }
 }
 
-/// Pointer to one of a node's writes.
+/// JSON pointer to one of a node's writes.
 pub(crate) fn state_pointer(node: &str, channel: &str) -> String {
     format!("{node}/state/{}", escape(channel))
 }

@@ -1,4 +1,4 @@
-//! Edges: where they come from and where they lead.
+//! Edges: their sources and targets.
 
 use serde_json::Value;
 use wire::FieldError;

@@ -1,4 +1,4 @@
-//! Reading an object member by member, with every problem noted.
+//! Reads an object member by member and reports every problem.
 
 use serde_json::{Map, Value};
 use wire::FieldError;
@@ -7,13 +7,13 @@ pub(crate) use wire::escape;
 use crate::Problems;
 use crate::meter;
 
-/// The known name that is most like another; `None` as well once the work has used up its time.
+/// Finds the known name that is most similar; also `None` once the time limit is reached.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     meter::step().ok()?;
     wire::nearest(name, known)
 }
 
-/// An object of a request or a graph, read member by member.
+/// An object in a request or a graph, read member by member.
 pub struct Fields<'a> {
     pointer: String,
     members: &'a Map<String, Value>,
@@ -39,7 +39,7 @@ impl<'a> Fields<'a> {
         format!("{}/{}", self.pointer, escape(name))
     }
 
-    /// A member as it stands.
+    /// Returns a member, unless it is null.
     pub fn value(&mut self, name: &'static str) -> Option<&'a Value> {
         if !self.known.contains(&name) {
             self.known.push(name);
@@ -47,13 +47,13 @@ impl<'a> Fields<'a> {
         self.members.get(name).filter(|value| !value.is_null())
     }
 
-    /// A member as it stands, null included.
+    /// Returns a member, null included.
     pub(crate) fn given(&mut self, name: &'static str) -> Option<&'a Value> {
         self.value(name);
         self.members.get(name)
     }
 
-    /// A member that may be null.
+    /// Returns a member that is required but may be null.
     pub(crate) fn nullable(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a Value> {
         match self.members.get(name) {
             Some(Value::Null) => self.given(name),
@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A member that must be there.
+    /// Returns a required member.
     pub fn required(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a Value> {
         let value = self.value(name);
         if value.is_none() {
@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// A text that must be there.
+    /// Returns a required text.
     pub fn text(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a str> {
         let value = self.required(name, problems)?;
         let text = value.as_str();
@@ -82,12 +82,12 @@ impl<'a> Fields<'a> {
         text
     }
 
-    /// A text, where it is there.
+    /// Returns an optional text.
     pub fn optional_text(&mut self, name: &'static str, problems: &mut Problems) -> Option<&'a str> {
         if self.value(name).is_some() { self.text(name, problems) } else { None }
     }
 
-    /// A number within bounds, where it is there.
+    /// Returns an optional number within bounds.
     pub fn number(
         &mut self,
         name: &'static str,
@@ -106,7 +106,7 @@ impl<'a> Fields<'a> {
         number
     }
 
-    /// A whole number within bounds, where it is there.
+    /// Returns an optional integer within bounds.
     pub fn whole(
         &mut self,
         name: &'static str,
@@ -127,7 +127,7 @@ impl<'a> Fields<'a> {
         number
     }
 
-    /// True or false, where it is there.
+    /// Returns an optional boolean.
     pub fn boolean(&mut self, name: &'static str, problems: &mut Problems) -> Option<bool> {
         let value = self.value(name)?;
         if !value.is_boolean() {
@@ -137,7 +137,7 @@ impl<'a> Fields<'a> {
         value.as_bool()
     }
 
-    /// One of a few words, where it is there.
+    /// Returns an optional text that must be one of `words`.
     pub fn word(
         &mut self,
         name: &'static str,
@@ -158,12 +158,12 @@ impl<'a> Fields<'a> {
         word
     }
 
-    /// Names that belong here too, although another reader has read them.
+    /// Marks names as known that another reader has read.
     pub(crate) fn read_elsewhere(&mut self, names: &[&'static str]) {
         self.known.extend(names);
     }
 
-    /// Notes every unknown member.
+    /// Reports every unknown member.
     pub fn refuse_others(&self, problems: &mut Problems) {
         for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
             let problem = FieldError::new(self.at(name), "unknown_field", format!("unknown field '{name}'"));
@@ -175,13 +175,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The number that a text or a number says.
+/// Parses a finite number from a number or a text.
 fn written_number(value: &Value) -> Option<f64> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
     number.filter(|number| number.is_finite())
 }
 
-/// What a text would say in place of a simple value.
+/// Suggests a text in place of a simple value.
 fn simple(value: &Value) -> String {
     match value {
         Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -189,7 +189,7 @@ fn simple(value: &Value) -> String {
     }
 }
 
-/// The known names as a suggestion; of many the first.
+/// Lists known names as a suggestion; only the first ones if there are many.
 pub(crate) fn listed<'a>(what: &str, known: impl Iterator<Item = &'a str>) -> String {
     const MOST: usize = 20;
     let mut known = known.peekable();

@@ -1,4 +1,4 @@
-//! A graph as it was written, after its shape was read.
+//! A graph as written, with its structure already read.
 
 pub(crate) mod common;
 mod edge;
@@ -18,20 +18,20 @@ pub const START: &str = "START";
 /// The fixed exit.
 pub const END: &str = "END";
 
-/// A graph of format `graph/1`.
+/// A `graph/1` graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
     /// JSON Schema of the inputs.
     pub inputs: Option<Value>,
-    /// What `state` holds, in the order of their names.
+    /// The channels in `state`, by name.
     pub channels: Vec<Channel>,
-    /// Code of its own, by name.
+    /// The graph's own code, by name.
     pub modules: sandbox::Modules,
-    /// In the order of the file, which is the order in which parallel results count.
+    /// In file order, which is also the order in which parallel results count.
     pub nodes: Vec<NodeSpec>,
-    /// In the order of the file.
+    /// In file order.
     pub edges: Vec<EdgeSpec>,
-    /// The template of the output.
+    /// The output template.
     pub output: Option<Value>,
 }
 
@@ -42,7 +42,7 @@ impl Graph {
         properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
     }
 
-    /// Whether no inputs that fit the schema have this member.
+    /// Whether the schema rejects all inputs with this member.
     pub(crate) fn forbids_input(&self, name: &str) -> bool {
         const OTHERS: [&str; 5] = ["patternProperties", "allOf", "anyOf", "oneOf", "$ref"];
         let Some(schema) = self.inputs.as_ref().and_then(Value::as_object) else { return false };
@@ -52,52 +52,52 @@ impl Graph {
     }
 }
 
-/// A node as it was written.
+/// A node as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeSpec {
-    /// Unique in the graph; empty only while problems are gathered.
+    /// Unique in the graph; empty only while problems are collected.
     pub name: String,
-    /// Its type in the catalogue; empty only while problems are gathered.
+    /// Its type in the catalogue; empty only while problems are collected.
     pub kind: String,
-    /// For people.
+    /// A description for people.
     pub description: Option<String>,
-    /// What every type has.
+    /// Members that every type has.
     pub(crate) common: Common,
-    /// The members that belong to the type.
+    /// Members specific to the type.
     pub fields: Map<String, Value>,
     /// JSON pointer to it.
     pub pointer: String,
 }
 
 impl NodeSpec {
-    /// What becomes of the run when it has failed for good.
+    /// The run's reaction when the node has finally failed.
     #[must_use]
     pub fn on_error(&self) -> &OnError {
         &self.common.on_error
     }
 }
 
-/// An edge as it was written.
+/// An edge as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EdgeSpec {
-    /// One source, or several that are all waited for; empty only while problems are gathered.
+    /// One source, or several that are all awaited; empty only while problems are collected.
     pub from: Vec<String>,
-    /// Where it leads.
+    /// The target.
     pub target: Target,
     /// JSON pointer to it.
     pub pointer: String,
 }
 
-/// Where an edge leads.
+/// An edge's target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
-    /// Always there.
+    /// Always this node.
     To(String),
-    /// To the first case whose condition holds, else to `otherwise`, else nowhere.
+    /// The first case whose condition holds, else `otherwise`, else none.
     Cases {
-        /// In the order of the file.
+        /// In file order.
         cases: Vec<Case>,
-        /// Where it leads when none holds.
+        /// The target if no case holds.
         otherwise: Option<String>,
     },
 }
@@ -107,14 +107,14 @@ pub enum Target {
 pub struct Case {
     /// The condition.
     pub when: String,
-    /// Where it leads.
+    /// The target.
     pub to: String,
     /// JSON pointer to it.
     pub pointer: String,
 }
 
 impl Target {
-    /// Every node it may lead to.
+    /// Every node that it may lead to.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let (one, cases, otherwise) = match self {
             Self::To(to) => (Some(to), [].as_slice(), None),

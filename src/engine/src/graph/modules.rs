@@ -1,4 +1,4 @@
-//! The `modules` of a graph: code of users, by name. What is in it is read by the sandbox alone (`compile/code.rs`).
+//! The `modules` of a graph: user code by name. Only the sandbox parses it (`compile/code.rs`).
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use wire::FieldError;
 use super::fields::{Fields, escape};
 use crate::Problems;
 
-/// Bytes of the longest code: a module, or the `source` of a node.
+/// Maximum code bytes per module, and for a node's `source`.
 pub(crate) const LONGEST: usize = 256 << 10;
-/// Bytes of all modules of a graph.
+/// Maximum bytes of all modules in a graph.
 const ALL: usize = 1 << 20;
-/// Most modules of a graph.
+/// Maximum modules per graph.
 const MOST: usize = 64;
 
 pub(super) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Modules {
@@ -59,13 +59,13 @@ pub(super) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Modules 
     modules
 }
 
-/// Those of one language.
+/// Returns the modules in one language.
 pub(crate) fn of(modules: &Modules, language: Language) -> Arc<Modules> {
     let own = modules.iter().filter(|(name, _)| Language::of_module(name) == Some(language));
     Arc::new(own.map(|(name, source)| (name.clone(), Arc::clone(source))).collect())
 }
 
-/// This one alone.
+/// Returns only this module.
 pub(crate) fn one(modules: &Modules, name: &str) -> Arc<Modules> {
     let one = modules.get_key_value(name);
     Arc::new(one.map(|(name, source)| (name.clone(), Arc::clone(source))).into_iter().collect())
@@ -76,7 +76,7 @@ pub(crate) fn too_long(pointer: &str, length: usize) -> FieldError {
     FieldError::new(pointer, "size", message).suggest("move parts of it into modules")
 }
 
-/// Modules are named by the code of others, so their names are identifiers.
+/// Other modules import them by name, so names are identifiers.
 fn is_name(name: &str) -> bool {
     let Some((stem, _)) = name.rsplit_once('.') else { return false };
     let begins = stem.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');

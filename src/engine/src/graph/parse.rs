@@ -1,4 +1,4 @@
-//! From JSON to a [`Graph`]: the shape only; whether it makes sense is for `check`.
+//! Parses JSON into a [`Graph`]: the structure only. `check` validates the meaning.
 
 use serde_json::Value;
 use wire::FieldError;
@@ -10,14 +10,14 @@ use crate::Problems;
 use crate::channel::{Channel, Rule, kind};
 
 const FORMAT: &str = "graph/1";
-/// Most nodes and most edges of a graph.
+/// Maximum nodes, and maximum edges, per graph.
 const MOST_ENTRIES: usize = 5_000;
-/// Most sources and cases of all edges.
+/// Maximum sources and cases in all edges.
 const MOST_CONNECTIONS: usize = 20_000;
-/// Most values of all kinds in a graph: each may have several problems.
+/// Maximum values of all kinds per graph: each may have several problems.
 const MOST_VALUES: usize = 250_000;
 
-/// The graph without `$schema`, a hint for editors that is not part of it.
+/// Removes `$schema`, an editor hint that is not part of the graph.
 #[must_use]
 pub fn without_schema(mut graph: Value) -> Value {
     if let Value::Object(members) = &mut graph {
@@ -29,7 +29,7 @@ pub fn without_schema(mut graph: Value) -> Value {
 /// Reads a graph.
 ///
 /// # Errors
-/// Every problem of its shape.
+/// Every structural problem.
 pub fn parse(document: &Value) -> Result<Graph, Problems> {
     let mut problems = Vec::new();
     let graph = read_graph(document, &mut problems);
@@ -39,7 +39,8 @@ pub fn parse(document: &Value) -> Result<Graph, Problems> {
     }
 }
 
-/// What can be read of a graph; what cannot is noted and left empty, so that the rest can be checked too.
+/// Reads as much as possible of a graph. Unreadable parts are reported and left empty, so that the rest can be
+/// checked too.
 pub(crate) fn read_graph(document: &Value, problems: &mut Problems) -> Option<Graph> {
     if values(document, MOST_VALUES) > MOST_VALUES {
         let message = format!("has more than {MOST_VALUES} values");
@@ -94,7 +95,7 @@ fn read_channels(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Channe
     channels
 }
 
-/// How many values there are, itself and those inside it; counts a little beyond `most` at the most.
+/// Counts a value and all values inside it. Stops a little above `most`.
 fn values(value: &Value, most: usize) -> usize {
     let mut count = 1;
     let mut add = |inside: &Value| count += if count > most { 0 } else { values(inside, most - count) };
@@ -117,7 +118,7 @@ fn refuse_many_connections(edges: Option<&Value>, problems: &mut Problems) {
     }
 }
 
-/// The entries of an array member with their pointers.
+/// Returns an array member's entries with their pointers.
 fn list<'a>(
     fields: &mut Fields<'a>,
     name: &'static str,
@@ -141,7 +142,7 @@ fn list<'a>(
     entries.iter().enumerate().map(move |(index, entry)| (format!("{pointer}/{index}"), entry))
 }
 
-/// A node; the body of a `for_each` is one without a name.
+/// Reads a node; a `for_each` body is a node without a name.
 pub(crate) fn read_node(pointer: String, node: &Value, problems: &mut Problems) -> Option<NodeSpec> {
     let mut fields = Fields::of(pointer.clone(), node, problems)?;
     let name = fields.text("name", problems).unwrap_or_default().to_owned();
@@ -152,7 +153,7 @@ pub(crate) fn read_node(pointer: String, node: &Value, problems: &mut Problems) 
     Some(NodeSpec { pointer, ..spec? })
 }
 
-/// A node inside another one, which has its name from there; `what` says what it is.
+/// Reads a nested node, which the enclosing node names; `what` describes it.
 pub(crate) fn read_inner(
     pointer: String,
     node: &Value,
@@ -195,7 +196,7 @@ fn read_rest(
     Some(NodeSpec { name, kind, description, common, fields: own, pointer })
 }
 
-/// Names stand in templates as `results.<name>` and `state.<name>`, so they are identifiers.
+/// Templates use names as `results.<name>` and `state.<name>`, so they must be identifiers.
 fn check_name(what: &str, name: &str, pointer: String, problems: &mut Problems) {
     let mut letters = name.chars();
     let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');

@@ -1,7 +1,7 @@
-//! MCP servers, over streamable HTTP alone: no process is ever started.
+//! MCP servers over streamable HTTP only: no process is ever started.
 //!
-//! The protocol is rmcp's; what it sends goes through our client, so the guard of addresses and the limits hold. Source:
-//! `docs/adr/0012-mcp.md`.
+//! rmcp implements the protocol. Its requests go through our client, so the address guard and the limits apply.
+//! Source: `docs/adr/0012-mcp.md`.
 
 mod transport;
 
@@ -23,7 +23,7 @@ use crate::NodeError;
 use models::Tool;
 
 const CLOSED: &str = "the MCP server closed the connection before it answered";
-/// Most tools of one server that are looked at.
+/// Maximum tools read per server.
 const MOST_TOOLS: usize = 500;
 
 /// Calls MCP servers. Cheap to clone.
@@ -32,14 +32,14 @@ pub(crate) struct Mcp {
     client: Client,
 }
 
-/// A server, and what goes along with every request, secrets included.
+/// A server, and the headers for every request, secrets included.
 pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) headers: Vec<(String, String)>,
 }
 
 impl Server {
-    /// Of a node's filled fields.
+    /// Reads a server from a node's filled fields.
     pub(crate) fn read(url: &str, headers: Option<&Value>) -> Self {
         let url = url.to_owned();
         let headers = headers.and_then(Value::as_object).into_iter().flatten();
@@ -49,12 +49,12 @@ impl Server {
 }
 
 impl Mcp {
-    /// Calls through this client, which says what addresses may be called.
+    /// Creates a caller that uses this client, which decides what addresses may be called.
     pub(crate) fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// The tools that a server has.
+    /// Lists a server's tools.
     pub(crate) async fn tools(&self, server: &Server) -> Result<Vec<Tool>, NodeError> {
         let session = self.connect(server, None).await?;
         let tools = session.service.list_all_tools().await;
@@ -68,7 +68,7 @@ impl Mcp {
         Ok(tools?.into_iter().take(MOST_TOOLS).map(tool).collect())
     }
 
-    /// Calls a tool, and returns `{text, json, content}`; `content` has the parts that are no texts.
+    /// Calls a tool and returns `{text, json, content}`; `content` holds the parts that are not text.
     pub(crate) async fn call(
         &self,
         server: &Server,
@@ -107,7 +107,7 @@ impl Mcp {
         let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
         for (name, value) in &server.headers {
             let bad = |what: &str| NodeError::failed(format!("'{name}' is not a valid header {what}"));
-            // Other letters than those of ASCII would be left out on the way.
+            // Non-ASCII characters would be dropped on the way.
             let value = Some(value).filter(|value| value.is_ascii()).ok_or_else(|| bad("value"))?;
             let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| bad("value"))?;
             value.set_sensitive(true);
@@ -115,7 +115,7 @@ impl Mcp {
                 .custom_headers
                 .insert(HeaderName::try_from(name.as_str()).map_err(|_| bad("name"))?, value);
         }
-        // A call that was sent once is not sent again behind the engine's back.
+        // Without this, rmcp would resend a call that the engine does not know about.
         config.reinit_on_expired_session = false;
         let transport = StreamableHttpClientTransport::with_client(client, config);
         match ().serve(transport).await {
@@ -125,7 +125,7 @@ impl Mcp {
     }
 }
 
-/// A connection; dropped, it ends by itself.
+/// A connection. Dropping it closes it.
 struct Session {
     service: RunningService<RoleClient, ()>,
     fault: Arc<Mutex<Option<NodeError>>>,
@@ -143,7 +143,7 @@ impl Session {
 
     /// Ends the server's session.
     async fn end(self) {
-        // The answer is complete: a failure here changes nothing.
+        // The answer is complete; a failure here changes nothing.
         let _ = self.service.cancel().await;
     }
 }
@@ -161,7 +161,7 @@ fn not_opened(error: ClientInitializeError) -> NodeError {
     }
 }
 
-/// An error of JSON-RPC.
+/// Converts a JSON-RPC error.
 fn refused(error: &ErrorData) -> NodeError {
     NodeError::failed(format!(
         "the MCP server rejected the request: {} ({})",

@@ -1,4 +1,4 @@
-//! rmcp's transport over the one client of the service.
+//! rmcp's transport over the service's single client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use wire::ErrorCode;
 use crate::NodeError;
 use crate::outbound::is_retryable;
 
-/// A tool may think before it answers, and while it does.
+/// A tool may be slow before and during its answer.
 const LIMITS: Limits = Limits {
     head: Duration::from_secs(300),
     total: None,
@@ -30,14 +30,14 @@ const LIMITS: Limits = Limits {
     redirects: 3,
     same_origin: true,
 };
-/// Characters of a content type in an error.
+/// Maximum content type characters in an error.
 const MOST_KIND: usize = 100;
 const SESSION: &str = "mcp-session-id";
 const ACCEPT: &str = "text/event-stream, application/json";
 
 type Error = StreamableHttpError<NetError>;
 
-/// Sends what the protocol wants sent; keeps why it failed, because rmcp returns that as a text.
+/// Sends the protocol's requests. Keeps the failure, because rmcp returns it only as text.
 #[derive(Clone)]
 pub(super) struct Guarded {
     pub(super) client: Client,
@@ -52,7 +52,7 @@ impl Guarded {
         StreamableHttpError::Client(fault)
     }
 
-    /// Notes an answer that is none of the protocol.
+    /// Records an answer that violates the protocol.
     fn note_answer(&self, status: StatusCode, error: NodeError) -> Error {
         *self.fault.lock() = Some(error);
         HttpStatusError::new(status.as_u16(), None).into()
@@ -149,7 +149,7 @@ impl StreamableHttpClient for Guarded {
         Ok(())
     }
 
-    /// What a server says unasked is not listened to.
+    /// Unsolicited server messages are ignored.
     async fn get_stream(
         &self,
         _uri: Arc<str>,
@@ -188,7 +188,7 @@ fn not_mcp(place: &str, answered: &str) -> NodeError {
     NodeError::failed(format!("{place} {answered}, which is not MCP; {why}"))
 }
 
-/// The events of an answer; all of it together is bounded.
+/// The events of an answer, whose total size is bounded.
 fn events(answer: Response) -> BoxStream<'static, Result<Sse, SseError>> {
     let pieces = unfold(Some(answer), |answer| async move {
         let mut answer = answer?;

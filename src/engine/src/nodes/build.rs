@@ -1,4 +1,4 @@
-//! From the text of a node to a node that can be run.
+//! Builds executable nodes from their text.
 
 use serde_json::Value;
 use wire::FieldError;
@@ -10,7 +10,7 @@ use crate::graph::fields::{Fields, nearest};
 use crate::graph::{NodeSpec, common};
 use crate::template::functions::ids;
 
-/// A node without what only nodes of a graph have; also the body of a `for_each`.
+/// Builds a node without graph-only features; also for a `for_each` body.
 pub(crate) fn plan_body(spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {
     if spec.kind.is_empty() {
         return None;
@@ -39,7 +39,7 @@ pub(crate) fn plan_body(spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> 
     })
 }
 
-/// What a node of code does stands in modules too.
+/// A code node's behaviour also depends on its modules.
 fn identity(kind: &NodeType, fields: &str, check: &Check) -> [u8; 32] {
     let mut parts = vec![kind.name.as_bytes(), b"\n", fields.as_bytes()];
     if kind.name == "code" {
@@ -61,7 +61,7 @@ fn no_such_type(spec: &NodeSpec) -> FieldError {
     }
 }
 
-/// Makes a node of a known type.
+/// Builds a node of a known type.
 fn build(kind: &NodeType, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let document = Value::Object(spec.fields.clone());
     let mut fields = Fields::of(&spec.pointer, &document, &mut check.problems)?;

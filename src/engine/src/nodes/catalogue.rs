@@ -1,22 +1,22 @@
-//! The catalogue from outside: a type by its name, and its description.
+//! Public access to the catalogue: finds a type by name, and describes it.
 
 use wire::{NodeTypeRecord, nearest};
 
 use super::{CATALOGUE, Effect, NodeType};
 
-/// Why there is no such type; the text says what was most likely meant.
+/// An unknown type; the text suggests the most likely one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Unknown {
     message: String,
-    /// The known type that the name comes nearest to.
+    /// The most similar known type.
     pub near: Option<&'static str>,
 }
 
-/// The type of this name.
+/// Finds the type with this name.
 ///
 /// # Errors
-/// [`Unknown`], with the near name.
+/// [`Unknown`], with the most similar name.
 pub fn find(name: &str) -> Result<&'static NodeType, Unknown> {
     if let Some(found) = CATALOGUE.iter().find(|kind| kind.name == name) {
         return Ok(found);
@@ -34,7 +34,7 @@ pub fn find(name: &str) -> Result<&'static NodeType, Unknown> {
 }
 
 impl Effect {
-    /// Its name on the wire.
+    /// Returns its wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Effect {
         }
     }
 
-    /// What that means, in a sentence.
+    /// Explains the effect in one sentence.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Effect {
 }
 
 impl NodeType {
-    /// Its description over HTTP.
+    /// Returns its description for the HTTP API.
     #[must_use]
     pub fn record(&self) -> NodeTypeRecord {
         NodeTypeRecord {
@@ -113,7 +113,7 @@ mod tests {
                 schema.iter_errors(&record.example).map(|error| error.to_string()).collect();
             assert_eq!(problems, [""; 0], "{}", kind.name);
             let name = record.example["name"].clone();
-            // Some speak of a node before them.
+            // Some examples read an earlier node.
             let graph = json!({
                 "format": "graph/1",
                 "nodes": [{"name": "defaults", "type": "set", "values": {}}, record.example],

@@ -1,4 +1,4 @@
-//! `code`: calls a function of a module of the graph, or runs a short piece of code, in the sandbox.
+//! `code`: calls a function in one of the graph's modules, or runs a short piece of code, in the sandbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,7 @@ fn build(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Option<
     if good { Some(Box::new(Code { language, modules, entry, args, limits: limits? })) } else { None }
 }
 
-/// A node may let its code run for longer than usual, but not for as long as it likes.
+/// A node may extend the default run time, but only up to a maximum.
 fn limits(spec: &NodeSpec, check: &mut Check) -> Option<Limits> {
     let usual = Limits::default();
     let time = spec.common.timeout.unwrap_or(usual.time);
@@ -153,7 +153,7 @@ impl Node for Code {
         Ok(outcome.value)
     }
 
-    /// The sandbox counts from when the code begins; waiting for a worker is not the code's fault.
+    /// The sandbox counts from the start of the code; the wait for a worker does not count against it.
     fn keeps_time(&self) -> bool {
         true
     }

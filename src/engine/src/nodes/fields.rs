@@ -1,4 +1,4 @@
-//! Readers of fields that several types of nodes have.
+//! Readers for fields that several node types share.
 
 use serde_json::Value;
 use wire::FieldError;
@@ -9,13 +9,13 @@ use crate::check::Check;
 use crate::graph::fields::Fields;
 use crate::template::has_holes;
 
-/// A template of a text that must be there and parse.
+/// Reads a required text template.
 pub(crate) fn text_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     let text = fields.text(name, &mut check.problems)?;
     check.template(text, &fields.at(name)).then(|| Value::String(text.to_owned()))
 }
 
-/// A template of a text, where it is there.
+/// Reads an optional text template.
 pub(crate) fn optional_text_field(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -24,7 +24,7 @@ pub(crate) fn optional_text_field(
     if fields.value(name).is_some() { text_field(fields, name, check) } else { None }
 }
 
-/// Any value with templates inside, where it is there.
+/// Reads an optional value with templates inside.
 pub(crate) fn optional_field(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -34,7 +34,7 @@ pub(crate) fn optional_field(
     check.templates(value, &fields.at(name)).then(|| value.clone())
 }
 
-/// An id that others gave: a whole number, or a template of a text.
+/// Reads an external id: an integer, or a text template.
 pub(crate) fn id_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     match fields.value(name) {
         Some(id) if id.is_i64() => Some(id.clone()),
@@ -42,7 +42,7 @@ pub(crate) fn id_field(fields: &mut Fields<'_>, name: &'static str, check: &mut 
     }
 }
 
-/// The same, where it is there.
+/// As [`id_field`], but optional.
 pub(crate) fn optional_id_field(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -51,13 +51,13 @@ pub(crate) fn optional_id_field(
     if fields.value(name).is_some() { id_field(fields, name, check) } else { None }
 }
 
-/// Any value with templates inside, that must be there and parse.
+/// Reads a required value with templates inside.
 pub(crate) fn value_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     let value = fields.required(name, &mut check.problems)?;
     check.templates(value, &fields.at(name)).then(|| value.clone())
 }
 
-/// A list, or a template of one, that must be there and parse.
+/// Reads a required list, or a template that yields one.
 pub(crate) fn list_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Check) -> Option<Value> {
     let good = match fields.required(name, &mut check.problems)? {
         Value::Array(_) => true,
@@ -72,7 +72,7 @@ pub(crate) fn list_field(fields: &mut Fields<'_>, name: &'static str, check: &mu
     value_field(fields, name, check)
 }
 
-/// A bare expression that must be there and parse; `locals` are names that only it knows.
+/// Reads a required expression; `locals` are additional names that it may use.
 pub(crate) fn expression_field(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -83,7 +83,7 @@ pub(crate) fn expression_field(
     check.expression(text, &fields.at(name), locals).then(|| text.to_owned())
 }
 
-/// The entries of what has to be a list.
+/// Returns a list's entries; fails for other values.
 pub(crate) fn list(items: Value) -> Result<Vec<Value>, NodeError> {
     match items {
         Value::Array(items) => Ok(items),

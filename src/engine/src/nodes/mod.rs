@@ -1,4 +1,4 @@
-//! The node catalogue: one file for each type, in a folder for each group.
+//! The node catalogue: one file per type, one folder per group.
 
 mod build;
 mod catalogue;
@@ -22,7 +22,7 @@ pub use table::{FieldRow, Needed, common_fields};
 
 pub use crate::execute::{Effect, NodeType};
 
-/// Every type there is, in the order of the documentation.
+/// All node types, in documentation order.
 pub static CATALOGUE: &[NodeType] = &[
     logic::set::TYPE,
     logic::template::TYPE,

@@ -1,4 +1,4 @@
-//! Fields that nodes which ask people have in common: the key of the answer, and when the question expires.
+//! Shared fields of nodes that ask people: the answer key, and the question's expiry.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use minijinja::Value as View;
@@ -12,15 +12,15 @@ use crate::graph::fields::Fields;
 use crate::nodes::fields::optional_text_field;
 use crate::template::{as_text, fill, has_holes};
 
-/// Longest wait: a year, in seconds.
+/// Maximum wait: a year, in seconds.
 const LONGEST_WAIT: f64 = 31_536_000.0;
-/// Letters of the longest key: that of an agent's tool is `<node>.<tool>`, of 64 letters each.
+/// Maximum key characters: an agent tool's key is `<node>.<tool>`, with 64 characters each.
 const KEY_LENGTH: usize = 129;
 
-/// By which an answer names its question; a template.
+/// The key by which an answer names its question; a template.
 pub(crate) struct AnswerKey(Value);
 
-/// How long a question waits for its answer.
+/// The time that a question waits for its answer.
 pub(crate) struct Expiry(Option<TimeDelta>);
 
 impl AnswerKey {
@@ -66,19 +66,19 @@ impl Expiry {
         Self(seconds.map(|seconds| TimeDelta::milliseconds(whole(seconds * 1_000.0))))
     }
 
-    /// When a question that was asked then expires.
+    /// Returns the expiry of a question asked at this time.
     pub(crate) fn of(&self, asked_at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         asked_at.checked_add_signed(self.0?)
     }
 }
 
-/// The failure of a question without an answer in time.
+/// The failure if a question has no answer in time.
 pub(crate) fn expired() -> NodeError {
     let code = ErrorCode::NodeInputExpired;
     NodeError::new(code, code.message())
 }
 
-/// A number of milliseconds that is far below what a float knows exactly.
+/// Converts milliseconds, which are far below the exact range of a float.
 fn whole(number: f64) -> i64 {
     format!("{number:.0}").parse().unwrap_or(i64::MAX)
 }

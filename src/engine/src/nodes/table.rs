@@ -1,22 +1,22 @@
-//! A node's fields as rows, read from its JSON Schema: for the command line and the documentation.
+//! A node's fields as table rows, read from its JSON Schema, for the command line and the documentation.
 
 use serde_json::Value;
 
 use super::NodeType;
 use crate::graph::common;
 
-/// A field of a node.
+/// A node's field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldRow {
     /// Its name.
     pub name: String,
     /// Whether a node must have it.
     pub needed: Needed,
-    /// What it may be, in words.
+    /// Its type and bounds, in words.
     pub kind: String,
-    /// What it is when it is absent, as JSON.
+    /// Its default value, as JSON.
     pub default: Option<String>,
-    /// What it is for; Markdown.
+    /// Its purpose; Markdown.
     pub description: String,
 }
 
@@ -25,20 +25,20 @@ pub struct FieldRow {
 pub enum Needed {
     /// Always.
     Yes,
-    /// One of several must be there.
+    /// One of several fields is required.
     OneOf,
     /// Never.
     No,
 }
 
 impl NodeType {
-    /// The fields of its own: those that it needs first, then the others by name.
+    /// Its own fields: required ones first, then the others by name.
     #[must_use]
     pub fn fields(&self) -> Vec<FieldRow> {
         rows(&(self.schema)())
     }
 
-    /// Its example as people write a node: the name first, then the type, then its fields in their order.
+    /// Its example in the usual order: name, type, then its fields in order.
     #[must_use]
     pub fn example_text(&self) -> String {
         let example = (self.example)();
@@ -103,7 +103,7 @@ fn text<'a>(field: &'a Value, name: &str) -> Option<&'a str> {
     field.get(name).and_then(Value::as_str)
 }
 
-/// What a value of this schema is, in words.
+/// Describes a schema's values in words.
 fn kind(field: &Value) -> String {
     if let Some(words) = field.get("enum").and_then(Value::as_array) {
         return words.iter().map(Value::to_string).collect::<Vec<_>>().join(" or ");

@@ -1,4 +1,4 @@
-//! How a secret looks in a text.
+//! The forms in which a secret appears in a text.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use secrecy::zeroize::Zeroizing;
 
 use super::SHORTEST;
 
-/// Escapes of HTML and XML.
+/// HTML and XML escapes.
 const ENTITIES: [(char, &[&str]); 5] = [
     ('&', &["&amp;", "&#38;", "&#x26;"]),
     ('<', &["&lt;", "&#60;", "&#x3c;"]),
@@ -17,17 +17,17 @@ const ENTITIES: [(char, &[&str]); 5] = [
     ('\'', &["&apos;", "&#39;", "&#x27;"]),
 ];
 
-/// Bytes of the longest escape of a letter: of four bytes, or of two UTF-16 units.
+/// Maximum bytes of an escaped character: four bytes, or two UTF-16 units.
 const LONGEST_ESCAPE: usize = 12;
 
-/// A secret and how it looks when it is encoded.
+/// A secret and its encoded forms.
 pub(super) struct Forms {
     plain: Zeroizing<String>,
-    /// Lower-case.
+    /// Lower-case hexadecimal.
     hex: Zeroizing<String>,
-    /// What base64 makes of the secret behind 0, 1 and 2 other bytes: the letters that depend on it alone.
+    /// Base64 of the secret after 0, 1 and 2 other bytes: only the characters that depend on the secret alone.
     base64: [Zeroizing<String>; 3],
-    /// Bytes that one of the forms can begin with.
+    /// Bytes that can begin one of the forms.
     starts: [bool; 256],
 }
 
@@ -36,7 +36,7 @@ impl Forms {
         let base64 = [0, 1, 2].map(|before: usize| {
             let bytes = Zeroizing::new([vec![0_u8; before], plain.as_bytes().to_vec()].concat());
             let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*bytes));
-            // Six bits each: the first and the last letters carry bits of what stands around the secret.
+            // Each character carries six bits: the first and the last ones also carry bits of the surrounding text.
             let (start, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
             Zeroizing::new(encoded.get(start..end).unwrap_or_default().to_owned())
         });
@@ -64,7 +64,7 @@ impl Forms {
         forms
     }
 
-    /// Whether this is what is looked for.
+    /// Whether the secret is `plain`.
     pub(super) fn is(&self, plain: &str) -> bool {
         self.plain.as_str() == plain
     }
@@ -73,14 +73,15 @@ impl Forms {
         self.starts.get(usize::from(byte)).copied().unwrap_or(false)
     }
 
-    /// Whether what begins there may become the secret, which has spaces inside, with what comes behind the text.
+    /// Whether the text from `at` may become the secret with further input. Only for secrets that contain white
+    /// space.
     pub(super) fn has_begun(&self, text: &str, at: usize, effort: &mut Effort) -> bool {
         let is_spaced = self.plain.contains(char::is_whitespace);
         is_spaced
             && text.get(at..).is_some_and(|rest| matches!(plainly(rest, &self.plain, effort), Said::Begun))
     }
 
-    /// Where in the text the secret stands that begins there, in whatever form.
+    /// Returns the range of the secret that begins at `at`, in any form.
     pub(super) fn at(&self, text: &str, at: usize, effort: &mut Effort) -> Option<Range<usize>> {
         let rest = text.get(at..)?;
         let mut found = match plainly(rest, &self.plain, effort) {
@@ -102,16 +103,16 @@ impl Forms {
     }
 }
 
-/// What a text says from its beginning on.
+/// The beginning of a text, compared with a secret.
 enum Said {
-    /// All of the secret, in so many bytes.
+    /// The whole secret, in this many bytes.
     All(usize),
-    /// Nothing else, but the text ends before all of it is there, or it takes too long to find out.
+    /// A prefix of the secret at the end of the text, or the comparison took too long.
     Begun,
     Else,
 }
 
-/// How many letters may still be compared: a user may make a secret and a text that are alike nearly everywhere.
+/// Remaining character comparisons: a user may create a secret and a text that are alike nearly everywhere.
 pub(super) struct Effort {
     left: usize,
 }
@@ -131,7 +132,7 @@ impl Effort {
     }
 }
 
-/// How much of the text says these hexadecimal digits, small or large.
+/// Length of the match with these hexadecimal digits, in either case.
 fn hexed(text: &str, hex: &str, effort: &mut Effort) -> Option<usize> {
     for (at, digit) in hex.bytes().enumerate() {
         effort.spend()?;
@@ -142,9 +143,9 @@ fn hexed(text: &str, hex: &str, effort: &mut Effort) -> Option<usize> {
     Some(hex.len())
 }
 
-/// How much of the text says the secret, each letter as it is or escaped.
+/// Length of the match with the secret, each character literal or escaped.
 fn plainly(text: &str, secret: &str, effort: &mut Effort) -> Said {
-    // A letter such as % may be itself or the beginning of its escape: both are gone after.
+    // A character such as % may be literal or begin its escape; follows both.
     let (mut ends, mut further) = (vec![0], Vec::new());
     let mut otherwise = Said::Else;
     for letter in secret.chars() {
@@ -169,7 +170,7 @@ fn plainly(text: &str, secret: &str, effort: &mut Effort) -> Said {
     ends.last().map_or(Said::Else, |end| Said::All(*end))
 }
 
-/// Whether there is nothing, or nothing but what may be the beginning of an escape.
+/// Whether the text is empty or may be the beginning of an escape.
 fn is_cut(text: &str) -> bool {
     text.is_empty() || text.len() < LONGEST_ESCAPE && text.starts_with(['%', '\\', '&'])
 }
@@ -178,7 +179,7 @@ fn literal(text: &str, letter: char) -> Option<usize> {
     text.starts_with(letter).then(|| letter.len_utf8())
 }
 
-/// How much of the text says this letter in another way.
+/// Length of this character in another spelling.
 fn spelling(text: &str, letter: char) -> Option<usize> {
     match text.as_bytes().first()? {
         b'+' if letter == ' ' => Some(1),
@@ -208,7 +209,7 @@ fn percent(text: &str, letter: char) -> Option<usize> {
     Some(length)
 }
 
-/// As JSON and most languages escape it.
+/// JSON escapes, which most languages share.
 fn escaped(text: &str, letter: char) -> Option<usize> {
     let short = match letter {
         '\n' => 'n',
@@ -234,9 +235,9 @@ fn escaped(text: &str, letter: char) -> Option<usize> {
     Some(length)
 }
 
-/// How much of the text says these letters of base64, in either alphabet, also where they are escaped for an address.
+/// Length of the match with this base64, in either alphabet, including percent-encoded characters.
 fn encoded(text: &str, form: &str, effort: &mut Effort) -> Option<usize> {
-    // Very short ones would be found everywhere.
+    // Very short ones would match everywhere.
     if form.len() < SHORTEST {
         return None;
     }
@@ -257,7 +258,7 @@ fn encoded(text: &str, form: &str, effort: &mut Effort) -> Option<usize> {
     Some(at)
 }
 
-/// What follows the letters and is still of the secret: a letter with its last bits, and padding.
+/// Length of the rest of the secret: a character with its last bits, and padding.
 fn tail(rest: &str, partial: bool) -> usize {
     let mut length = 0;
     if partial && is_base64(rest.as_bytes().first()) {

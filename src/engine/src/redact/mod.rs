@@ -1,5 +1,5 @@
-//! Taking the secrets that a run has used out of everything it says: as they are, and in the forms in which servers like to
-//! repeat them (base64 at any place of a text, hexadecimal, URL, JSON and HTML escapes).
+//! Redacts a run's used secrets from all its output: in plain form, and in the forms in which servers often repeat
+//! them (base64 at any offset, hexadecimal, URL, JSON and HTML escapes).
 
 mod forms;
 mod stream;
@@ -19,30 +19,30 @@ use self::forms::{Effort, Forms};
 pub(crate) use self::stream::Masked;
 use crate::NodeError;
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 const MASK: &str = "[redacted]";
-/// Bytes of the shortest secret that is looked for: of a shorter one any text is full.
+/// Minimum secret bytes to search for: shorter secrets occur in any text.
 const SHORTEST: usize = 4;
 
 /// The secrets that a run has used so far.
 #[derive(Default)]
 pub(crate) struct Redactor {
     known: RwLock<Arc<Known>>,
-    /// Names of secrets that have been learned for what an earlier life has left.
+    /// Names of secrets that were relearned after a restart.
     again: RwLock<BTreeSet<String>>,
 }
 
-/// Secrets to look for.
+/// The secrets to search for.
 #[derive(Clone)]
 pub(crate) struct Known {
     forms: Vec<Arc<Forms>>,
-    /// For each byte those of the secrets that can begin with it.
+    /// Per byte, the secrets that can begin with it.
     starts: Vec<Vec<usize>>,
-    /// Bytes that a form of one of them takes at most.
+    /// Maximum bytes of any secret's form.
     longest: usize,
-    /// The same of those that have a space inside.
+    /// The same maximum for secrets that contain white space.
     longest_spaced: usize,
-    /// Whether one of them has a letter that is not of ASCII.
+    /// Whether any secret contains a non-ASCII character.
     wide: bool,
 }
 
@@ -53,15 +53,15 @@ impl Default for Known {
 }
 
 impl Redactor {
-    /// Takes a secret out of everything from now on.
+    /// Redacts a secret from now on.
     pub(crate) fn learn(&self, secret: &Secret) {
-        // What stands around it is no secret, and may be left out where it is used.
+        // Surrounding white space is not secret, and may be absent where the secret is used.
         let plain = secret.expose_secret().trim();
         if plain.len() < SHORTEST {
             return;
         }
         let json = Zeroizing::new(Value::String(plain.to_owned()).to_string());
-        // As it is sent: what a server encodes as a whole holds the secret as it stood there.
+        // Encoded as sent: a server that encodes a whole request encodes the secret in that form.
         let percent = Zeroizing::new(percent_encoded(plain));
         let form = Zeroizing::new(percent.replace("%20", "+"));
         let sent = [plain, percent.as_str(), form.as_str(), json.trim_matches('"')];
@@ -74,32 +74,32 @@ impl Redactor {
         }
     }
 
-    /// Which of these names have not been asked for yet; from now on they have.
+    /// Returns the names that have not been requested yet, and marks them as requested.
     pub(crate) fn not_learned<'n>(&self, names: impl Iterator<Item = &'n String>) -> Vec<String> {
         let mut again = self.again.write();
         names.filter(|name| again.insert((*name).clone())).cloned().collect()
     }
 
-    /// What is looked for now.
+    /// Returns the current secrets.
     pub(crate) fn known(&self) -> Arc<Known> {
         Arc::clone(&self.known.read())
     }
 
-    /// The text without secrets.
+    /// Redacts a text.
     pub(crate) fn text(&self, text: String) -> String {
         self.known().text(text)
     }
 
-    /// The error without secrets.
+    /// Redacts an error.
     pub(crate) fn error(&self, error: NodeError) -> NodeError {
         NodeError { message: self.text(error.message), ..error }
     }
 }
 
 impl Known {
-    /// Remembers how much of a text has to be held back for it.
+    /// Updates the number of bytes that must be held back for this secret.
     fn measure(&mut self, plain: &str) {
-        // A letter takes at most six where it is escaped.
+        // An escaped character takes up to six times its bytes.
         let longest = plain.len().saturating_mul(6);
         self.longest = self.longest.max(longest);
         if plain.contains(char::is_whitespace) {
@@ -118,18 +118,18 @@ impl Known {
         self.forms.push(Arc::new(forms));
     }
 
-    /// The secrets that can begin with this byte, by their numbers.
+    /// The secrets that can begin with this byte, by index.
     fn starting_with(&self, byte: u8) -> impl Iterator<Item = (usize, &Forms)> {
         let indexes = self.starts.get(usize::from(byte)).into_iter().flatten();
         indexes.filter_map(|index| Some((*index, self.forms.get(*index)?.as_ref())))
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether the set of secrets is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.forms.is_empty()
     }
 
-    /// The value without secrets, names of members included.
+    /// Redacts a value, including member names.
     pub(crate) fn value(&self, value: Value) -> Value {
         if self.is_empty() {
             return value;
@@ -157,9 +157,9 @@ impl Known {
         self.without(&text).unwrap_or(text)
     }
 
-    /// The text with every secret masked; `None` when there is none in it.
+    /// Masks every secret in a text; `None` if it contains none.
     fn without(&self, text: &str) -> Option<String> {
-        // Nothing but beginnings of secrets.
+        // The text consists of beginnings of secrets.
         let Some(places) = self.places(text) else { return Some(MASK.to_owned()) };
         if places.is_empty() {
             return None;
@@ -174,12 +174,12 @@ impl Known {
         Some(clean)
     }
 
-    /// Where secrets stand; `None` when that takes too long to find out.
+    /// Finds the positions of secrets; `None` if the search takes too long.
     fn places(&self, text: &str) -> Option<Vec<Range<usize>>> {
         let mut effort = Effort::of(text);
-        // What overlaps or follows at once is one place.
+        // Overlapping or adjacent matches form one range.
         let mut places: Vec<Range<usize>> = Vec::new();
-        // Where each of them has been found, up to where.
+        // Per secret, the end of its last match.
         let mut found = vec![0; self.forms.len()];
         for (at, byte) in text.bytes().enumerate() {
             for (index, forms) in self.starting_with(byte) {
@@ -201,7 +201,7 @@ impl Known {
     }
 }
 
-/// A text in which everything is escaped that an address could take for a part of itself.
+/// Escapes every character that an address could interpret.
 pub(crate) fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -273,7 +273,7 @@ mod tests {
                     let encoded = engine.encode(format!("{before}the-secret-of-it{behind}"));
                     let masked = redactor.text(format!("Basic {encoded}"));
                     assert!(masked.contains(MASK), "{before} {behind}: {masked}");
-                    // What is left does not make up any of it.
+                    // The remaining characters do not reveal the secret.
                     let left = masked.replace("Basic ", "").replace(MASK, "");
                     assert!(left.len() <= encoded.len() - 20, "{before} {behind}: {left}");
                 }
@@ -300,7 +300,7 @@ mod tests {
         let secret = format!("{}b", "a".repeat(5_000));
         let redactor = redactor(&[&secret]);
         assert_eq!(redactor.text("a".repeat(200_000)), MASK);
-        // As usual where it does not.
+        // A text that is quick to search is masked as usual.
         let around = ["x".repeat(200_000), "a".repeat(20)];
         let masked = redactor.text(around.join(&secret));
         assert!(masked == around.join(MASK), "{} letters are left", masked.len());
@@ -332,7 +332,7 @@ mod tests {
             for form in encoded {
                 let masked = redactor.text(format!("{before} {form} {behind}"));
                 prop_assert!(masked.contains(MASK), "{masked}");
-                // The mask itself, or what stands around, may say the same as a short secret.
+                // The mask or the surrounding text may equal a short secret.
                 if !format!("{before} {MASK} {behind}").contains(&form) {
                     prop_assert!(!masked.contains(&form), "{masked}");
                 }

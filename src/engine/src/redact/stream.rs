@@ -1,4 +1,4 @@
-//! Masking a text that comes piece by piece: what may be the beginning of a secret is held back until it is known.
+//! Masks a text that arrives in pieces: the possible beginning of a secret is held back until it is decided.
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -7,10 +7,10 @@ use super::forms::Effort;
 use super::{Known, MASK, Redactor};
 use models::Pieces;
 
-/// Bytes that are held back before it is given up to find out where a secret ends.
+/// Maximum bytes held back before giving up the search for the end of a secret.
 const LONGEST_HELD: usize = 4 << 10;
 
-/// Hands pieces on without secrets.
+/// Forwards pieces without secrets.
 pub(crate) struct Masked<'a> {
     to: &'a dyn Pieces,
     redactor: &'a Redactor,
@@ -20,7 +20,7 @@ pub(crate) struct Masked<'a> {
 #[derive(Default)]
 struct Held {
     text: String,
-    /// What comes is said no more.
+    /// Drops all further text.
     given_up: bool,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Masked<'a> {
         Self { to, redactor, held: Mutex::default() }
     }
 
-    /// The text is over: what was held back follows.
+    /// Ends the text and forwards the held part.
     pub(crate) async fn finish(self) {
         let rest = self.redactor.text(self.held.into_inner().text);
         if !rest.is_empty() {
@@ -63,13 +63,14 @@ impl Pieces for Masked<'_> {
 }
 
 impl Known {
-    /// Up to where nothing that may still come makes a secret of what stands there; `None` when that cannot be said.
+    /// Returns the length of the prefix that no further text can turn into a secret; `None` if that is unknown.
     fn ready(&self, text: &str) -> Option<usize> {
         if self.is_empty() {
             return Some(text.len());
         }
         let far = |longest: usize| text.floor_char_boundary(text.len().saturating_sub(longest));
-        // A secret without spaces has none in any form, nor letters that it does not have: it ends with its word.
+        // A secret without white space has none in any form, and no characters outside its own: it ends with its
+        // word.
         let ends_word = |letter: char| letter.is_whitespace() || (!self.wide && !letter.is_ascii());
         let word = text.rfind(ends_word).map_or(0, |at| text.ceil_char_boundary(at.saturating_add(1)));
         let begun = self.begun(text, far(self.longest_spaced));
@@ -77,7 +78,7 @@ impl Known {
         if end == word && self.longest_spaced == 0 { Some(end) } else { self.before_secret(text, end) }
     }
 
-    /// The first place from `from` on where a secret with spaces inside may have begun that has not ended yet.
+    /// Returns the first position from `from` on where an unfinished secret with white space may begin.
     fn begun(&self, text: &str, from: usize) -> Option<usize> {
         let mut effort = Effort::of(text);
         let mut places = text.bytes().enumerate().skip(from);
@@ -87,11 +88,12 @@ impl Known {
         begun.map(|(at, _)| at)
     }
 
-    /// The last place up to `end` that no secret reaches across: one that does is held until all of it is there.
+    /// Returns the last position up to `end` that does not split a secret: a split secret is held until it is
+    /// complete.
     fn before_secret(&self, text: &str, end: usize) -> Option<usize> {
         let across = self.places(text)?.into_iter().find(|place| place.start < end && end < place.end);
         let at = across.map_or(end, |place| place.start);
-        // Secrets that follow each other without an end are one that never is.
+        // Endless adjacent secrets would be held forever.
         (at > 0 || text.len() <= self.longest.saturating_mul(4).max(LONGEST_HELD)).then_some(at)
     }
 }
@@ -159,7 +161,7 @@ mod tests {
             said(&["sk-canary-0123456789"], &["早上", "好，sk", "-x"]).await,
             ["早上", "好，", "sk-x"]
         );
-        // What has spaces inside is held back where it may have begun, and nowhere else.
+        // Secrets with white space are held back only where they may have begun.
         let spaced = ["sk-canary-0123456789", "two words of one secret"];
         assert_eq!(
             said(&spaced, &["One ", "tw", "o wo", "nders ", "and two words of", " many"]).await,
@@ -169,7 +171,7 @@ mod tests {
             said(&spaced, &["It is two+words%20o", "f one %7", "3ecret. "]).await,
             ["It is ", "[redacted]. "]
         );
-        // A word without an end is not held for ever.
+        // An endless word is not held forever.
         let long = "x".repeat(4_000);
         let said = said(&["sk-canary-0123456789"], &[&long, "y"]).await;
         assert!(
@@ -185,7 +187,7 @@ mod tests {
         let pieces = vec![secret; 2_000];
         let said_of = said(&[secret], &pieces).await;
         assert_eq!(said_of, ["[redacted]"]);
-        // Nor is a text that takes too long to look through.
+        // A text that takes too long to search is not held forever either.
         let (hard, long) = (format!("{}b", "a".repeat(5_000)), "a".repeat(200_000));
         let pieces: Vec<&str> =
             long.as_bytes().chunks(997).map(|piece| std::str::from_utf8(piece).unwrap()).collect();

@@ -1,26 +1,26 @@
 //! Limits on constant expressions.
 //!
-//! The compiler computes them, each time it meets one on its way down: `'x' * 100000000` takes its memory before anything is
-//! filled. So their cost is known, and limited, before the compiler starts.
+//! The compiler evaluates constants, again at each level above them: `'x' * 100000000` allocates its memory before
+//! anything is filled. So their cost is computed and limited before compilation.
 
 use minijinja::Value as View;
 use minijinja::machinery::ast::{
     BinOp, BinOpKind, CallArg, Compare, Const, Expr, Spanned, Stmt, UnaryOp, UnaryOpKind,
 };
 
-/// Bytes that the compiler may make of the constants of one template.
+/// Maximum bytes that the compiler may create for one template's constants.
 const MOST: usize = 8 << 20;
-/// Bytes counted for a constant besides its text.
+/// Bytes charged per constant, besides its text.
 const VALUE: usize = 16;
-/// Bytes counted for an item of a list.
+/// Bytes charged per list item.
 const ITEM: usize = 24;
 
-/// Bytes left for the constants of one template.
+/// The remaining bytes for one template's constants.
 pub(super) struct Constants {
     left: usize,
 }
 
-/// A constant, and the bytes that the compiler makes to compute it.
+/// A constant, and the bytes that the compiler creates to evaluate it.
 struct Folded {
     value: Option<View>,
     cost: usize,
@@ -33,7 +33,7 @@ impl Folded {
 /// Checks a template's constants.
 ///
 /// # Errors
-/// They are too large, or the template has a statement or an argument that cannot be limited.
+/// The constants are too large, or the template has a statement or an argument that cannot be limited.
 pub(super) fn check_template(template: &Stmt<'_>) -> Result<(), String> {
     Constants { left: MOST }.statement(template)
 }
@@ -117,9 +117,9 @@ impl Constants {
         })
     }
 
-    /// Counts the cost of each node: the compiler computes constants again at each level above them.
+    /// Adds the cost of each node: the compiler evaluates constants again at each level above them.
     ///
-    /// A chain may be a thousand operators long, so its levels are no calls of this function.
+    /// A chain may have a thousand operators, so this function does not recurse along it.
     fn expression(&mut self, expression: &Expr<'_>) -> Result<Folded, String> {
         let mut chain = vec![expression];
         while let Some(inner) = chain.last().and_then(|last| operand(last)) {
@@ -133,7 +133,7 @@ impl Constants {
         Ok(folded)
     }
 
-    /// An expression, whose first operand is `inner`.
+    /// Evaluates an expression with `inner` as its first operand.
     fn folded(&mut self, expression: &Expr<'_>, inner: Folded) -> Result<Folded, String> {
         match expression {
             Expr::Const(constant) => return Ok(Folded::of(constant.value.clone(), 0)),
@@ -176,7 +176,7 @@ impl Constants {
         Ok(Folded { value: folded.value.and_then(|_| whole.as_const()), cost: folded.cost })
     }
 
-    /// A list, tuple or map: a constant if all its parts are literals.
+    /// A list, tuple or map; constant if all its parts are literals.
     fn collection(&mut self, items: &[Expr<'_>], whole: &Expr<'_>) -> Result<Folded, String> {
         self.all(items)?;
         Ok(match whole.as_const() {
@@ -208,7 +208,7 @@ impl Folded {
     }
 }
 
-/// The first operand of an expression.
+/// Returns an expression's first operand.
 fn operand<'e, 's>(expression: &'e Expr<'s>) -> Option<&'e Expr<'s>> {
     match expression {
         Expr::UnaryOp(operation) => Some(&operation.expr),
@@ -240,7 +240,7 @@ fn negated(op: &UnaryOpKind, inner: Folded) -> Folded {
     Folded { value, cost: inner.cost }
 }
 
-/// The result of an operation on two values; `None` if it fails.
+/// Applies an operation to two values; `None` if it fails.
 pub(super) fn computed(op: BinOpKind, left: View, right: View) -> Option<View> {
     let (left, right) = (literal(left), literal(right));
     Expr::BinOp(Spanned::new(BinOp { op, left, right }, Default::default())).as_const()
@@ -254,7 +254,7 @@ fn too_large() -> String {
     format!("the constants of the template are larger than {} MiB", MOST >> 20)
 }
 
-/// Bytes of a text or a list that is repeated.
+/// Bytes of a repeated text or list.
 pub(super) fn repeated(value: &View, times: &View) -> Option<usize> {
     let bytes = match value.as_str() {
         Some(text) => text.len(),
@@ -264,7 +264,7 @@ pub(super) fn repeated(value: &View, times: &View) -> Option<usize> {
     Some(bytes.saturating_mul(times.as_usize()?))
 }
 
-/// Bytes of a value whose parts are texts and numbers.
+/// Bytes of a value that consists of texts and numbers.
 fn size(value: &View) -> usize {
     match value.as_str() {
         Some(text) => VALUE + text.len(),

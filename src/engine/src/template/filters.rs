@@ -1,4 +1,4 @@
-//! The filters, tests and functions of the template language, within the limits of the meter.
+//! The filters, tests and functions of the template language, with metering.
 
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, State, Value as View, filters, functions, tests};
@@ -6,14 +6,14 @@ use minijinja::{Environment, Error, State, Value as View, filters, functions, te
 use super::functions::invalid;
 use crate::meter;
 
-/// Bytes of a value in a list.
+/// Bytes charged per list item.
 const ITEM: usize = 24;
-/// Largest width or indentation.
+/// Maximum width or indentation.
 const WIDEST: usize = 9_999;
-/// Bytes that a sum of texts or lists may copy.
+/// Maximum bytes that a sum of texts or lists may copy.
 const COPIED: usize = 64 << 20;
 
-/// Upper bound of the bytes that a filter makes of its arguments, before it runs.
+/// Estimates, before a filter runs, the maximum bytes that it creates from its arguments.
 type Estimate = fn(&[View]) -> Result<usize, Error>;
 
 macro_rules! filters {
@@ -28,10 +28,10 @@ macro_rules! tests {
     };
 }
 
-/// A limit of a filter.
+/// A filter's limit.
 #[derive(Clone, Copy)]
 enum Limit {
-    /// Its result is a part of its arguments, or small.
+    /// Its result is small or a part of its arguments.
     Small,
     /// Its result is counted.
     Counted(Estimate),
@@ -41,7 +41,7 @@ pub(super) fn add(environment: &mut Environment<'_>) {
     add_filters(environment);
     add_tests(environment);
     environment.remove_global("debug");
-    // A value carried from one iteration to the next could be nested without end.
+    // A value carried between iterations could be nested without end.
     environment.remove_global("namespace");
     let range = View::from_function(functions::range);
     environment.add_global("range", range);
@@ -126,7 +126,7 @@ fn first(args: &[View]) -> View {
     args.first().cloned().unwrap_or_default()
 }
 
-/// Bytes of a value as text.
+/// Returns a value's size as text, in bytes.
 fn size(value: &View) -> Result<usize, Error> {
     match value.as_str() {
         Some(text) => Ok(text.len()),
@@ -134,7 +134,7 @@ fn size(value: &View) -> Result<usize, Error> {
     }
 }
 
-/// The largest whole number among the arguments, keyword arguments included.
+/// Returns the largest integer among the arguments, including keyword arguments.
 fn largest_number(args: &[View]) -> usize {
     let number = |value: &View| value.is_number().then(|| value.as_usize()).flatten();
     let named = |value: &View| {
@@ -144,7 +144,7 @@ fn largest_number(args: &[View]) -> usize {
     args.iter().skip(1).filter_map(|value| number(value).max(named(value))).max().unwrap_or_default()
 }
 
-/// A text argument, by its position or its name.
+/// Returns a text argument by position or name.
 fn text_argument(args: &[View], position: usize, name: &str) -> Option<String> {
     let value = args.get(position)?;
     let value = if value.is_kwargs() { value.get_attr(name).ok()? } else { value.clone() };
@@ -202,7 +202,7 @@ fn lines(args: &[View]) -> Result<usize, Error> {
     Ok(size(&value)?.saturating_add(lines.saturating_mul(ITEM)))
 }
 
-/// A sum of texts or lists copies what it has for each of them.
+/// A sum of texts or lists copies the intermediate result for each entry.
 fn summed(args: &[View]) -> Result<usize, Error> {
     let value = first(args);
     let mut others = value.try_iter()?.filter(|item| !item.is_number());
@@ -226,14 +226,14 @@ fn narrow(width: usize) -> Result<usize, Error> {
     Ok(width)
 }
 
-/// JSON and other structured text: each part in a line of its own.
+/// JSON and other structured text: each part on its own line.
 fn written(args: &[View]) -> Result<usize, Error> {
     let value = first(args);
     let width = narrow(largest_number(args))?.max(4);
     Ok(size(&value)?.saturating_add(indentation(&value, 1).saturating_mul(width)))
 }
 
-/// The sum of the depths of a value's parts.
+/// Sums the depths of a value's parts.
 fn indentation(value: &View, depth: usize) -> usize {
     let is_map = value.kind() == ValueKind::Map;
     if !is_map && !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
@@ -247,7 +247,7 @@ fn indentation(value: &View, depth: usize) -> usize {
     inner.fold(depth, usize::saturating_add)
 }
 
-/// Widths of a format, as numbers in its text or among its arguments.
+/// Sums the widths in a format: numbers in its text or its arguments.
 fn formatted(args: &[View]) -> Result<usize, Error> {
     let value = first(args);
     let Some(text) = value.as_str() else { return Ok(0) };

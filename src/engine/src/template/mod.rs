@@ -21,13 +21,13 @@ use self::program::Program;
 use crate::limits::{LARGEST, too_deep, too_large};
 use crate::{NodeError, meter, tags};
 
-/// Instructions of the template machine for one template.
+/// Maximum template machine instructions per template.
 const FUEL: u64 = 300_000;
-/// The same in brief work.
+/// The same limit for brief work.
 const BRIEF_FUEL: u64 = 4_000;
 
 static SYNTAX: LazyLock<SyntaxConfig> =
-    // The default marks cannot fail to build.
+    // The default marks always build.
     LazyLock::new(|| SyntaxConfig::builder().keep_trailing_newline(true).build().unwrap_or_default());
 
 pub(crate) static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
@@ -49,7 +49,7 @@ static BRIEF_ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment
 });
 
-/// Writes lists, objects and truth values into a text as JSON.
+/// Writes lists, objects and booleans into a text as JSON.
 fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &View) -> Result<(), minijinja::Error> {
     let json = match value.kind() {
         ValueKind::None => "null".to_owned(),
@@ -69,7 +69,7 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &View) -> Resu
     out.write_str(&json).map_err(minijinja::Error::from)
 }
 
-/// A text, by its tags.
+/// A text's shape, by its tags.
 enum Shape<'a> {
     /// Exactly one `{{ expression }}`: keeps the value's type.
     Expression(Program<'a>),
@@ -85,7 +85,8 @@ impl<'a> Shape<'a> {
             return Ok(Shape::Plain);
         }
         tags::check(text)?;
-        // What is inside is one expression only if it parses as one: `a }} and {{ b` does not, `{'a': {'b': 1}}` does.
+        // The inside is a single expression only if it parses as one: `a }} and {{ b` does not, `{'a': {'b': 1}}`
+        // does.
         let inner = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
         let expression = inner.map(without_trim_marks).and_then(|inner| Program::expression(inner).ok());
         match expression {
@@ -95,18 +96,18 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Whether a text is more than itself.
+/// Whether a text contains tags.
 pub(crate) fn has_holes(text: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|opener| text.contains(opener))
 }
 
-/// The inside of a tag without the `-` or `+` that say what happens to the blanks around it.
+/// Removes the white space control marks `-` and `+` from a tag's inside.
 fn without_trim_marks(inner: &str) -> &str {
     let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
     inner.strip_suffix(['-', '+']).unwrap_or(inner)
 }
 
-/// The names that a template uses, dotted as far as they are written out.
+/// Returns the names that a template uses, dotted as far as they are spelled out.
 pub(crate) fn names_of_template(text: &str) -> Result<BTreeSet<String>, String> {
     Ok(match Shape::parse(text)? {
         Shape::Plain => BTreeSet::new(),
@@ -115,7 +116,7 @@ pub(crate) fn names_of_template(text: &str) -> Result<BTreeSet<String>, String> 
     })
 }
 
-/// The names that a bare expression uses.
+/// Returns the names that a bare expression uses.
 pub(crate) fn names_of_expression(text: &str) -> Result<BTreeSet<String>, String> {
     Ok(expression_names(&Program::expression(text)?).into_iter().collect())
 }
@@ -139,7 +140,7 @@ impl<'a> Expression<'a> {
         Program::expression(text).map(Self).map_err(NodeError::failed)
     }
 
-    /// The value of the expression.
+    /// Returns the expression's value.
     pub(crate) fn value(&self, scope: &View) -> Result<Value, NodeError> {
         let value = meter::metered(|| value_of(&self.0, scope, LARGEST));
         value.map(|(value, _)| value).map_err(|error| within("expression", self.0.text(), error))
@@ -152,13 +153,13 @@ impl<'a> Expression<'a> {
     }
 }
 
-/// The value of a bare expression.
+/// Evaluates a bare expression.
 #[cfg(test)]
 pub(crate) fn evaluate(expression: &str, scope: &View) -> Result<Value, NodeError> {
     Expression::compile(expression)?.value(scope)
 }
 
-/// An expression's value, its type kept, and its bytes as JSON.
+/// Evaluates an expression. Returns its typed value and its JSON bytes.
 fn value_of(program: &Program<'_>, scope: &View, limit: usize) -> Result<(Value, usize), NodeError> {
     let value = eval(program, scope)?;
     let json = json(&value, limit.min(meter::room())).map_err(|error| unwritten(&error))?;
@@ -167,7 +168,7 @@ fn value_of(program: &Program<'_>, scope: &View, limit: usize) -> Result<(Value,
     Ok((read, json.len()))
 }
 
-/// The value of an expression; never undefined.
+/// Evaluates an expression; never undefined.
 fn eval(program: &Program<'_>, scope: &View) -> Result<View, NodeError> {
     let value = program.run(environment(), scope, &mut String::new());
     let value =
@@ -186,7 +187,7 @@ fn json(value: &View, limit: usize) -> Result<String, serde_json::Error> {
     Ok(String::from_utf8(out.bytes).unwrap_or_default())
 }
 
-/// Why a value could not become JSON and a value again.
+/// The error for a value that cannot be converted to JSON and back.
 fn unwritten(error: &serde_json::Error) -> NodeError {
     let text = error.to_string();
     if error.is_io() {
@@ -205,9 +206,9 @@ pub(crate) fn holds(condition: &str, scope: &View) -> Result<bool, NodeError> {
     expression.holds(scope)
 }
 
-/// The same names with more, which hide those there are.
+/// Adds names to a scope; they hide existing ones.
 pub(crate) fn overlay(scope: &View, names: View) -> View {
-    // Of several maps the last wins.
+    // In merged maps, the last one wins.
     minijinja::value::merge_maps([scope.clone(), names])
 }
 
@@ -216,7 +217,7 @@ pub(crate) fn fill(value: &Value, scope: &View) -> Result<Value, NodeError> {
     meter::metered(|| Filling::of(scope).fill(value))
 }
 
-/// One value that is filled, and how many bytes all its templates may still make.
+/// Fills one value; limits the bytes that all its templates may still create.
 pub(crate) struct Filling<'a> {
     scope: &'a View,
     left: usize,
@@ -227,7 +228,7 @@ impl<'a> Filling<'a> {
         Self { scope, left: LARGEST }
     }
 
-    /// A text that stays one, also where it is exactly one expression.
+    /// Fills a text that stays a text, even if it is a single expression.
     pub(crate) fn fill_as_text(&mut self, text: &str) -> Result<String, NodeError> {
         if !has_holes(text) {
             return Ok(text.to_owned());
@@ -273,12 +274,12 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// The same error with the text at fault.
+/// Adds the failing text to an error.
 fn within(what: &str, text: &str, error: NodeError) -> NodeError {
     NodeError { message: format!("{what} {}: {}", quoted(text), error.message), ..error }
 }
 
-/// A value of any type as text: strings as they are, the rest as JSON.
+/// Converts any value to text: strings unchanged, others as JSON.
 pub(crate) fn as_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -305,7 +306,7 @@ impl io::Write for Limited {
     }
 }
 
-/// The error of a template or an expression that uses these names.
+/// Converts an error from a template or an expression that uses these names.
 fn failed(error: &minijinja::Error, names: impl FnOnce() -> HashSet<String>, scope: &View) -> NodeError {
     if error.kind() == ErrorKind::OutOfFuel {
         meter::exceed_brief();
@@ -328,7 +329,7 @@ fn one_line(error: &minijinja::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-/// The first letters of a text, so that a message stays a line.
+/// Shortens a text so that a message fits on a line.
 fn quoted(text: &str) -> String {
     const LETTERS: usize = 80;
     let mut short: String = text.chars().take(LETTERS).collect();

@@ -1,6 +1,6 @@
-//! Operators and checks of metered programs.
+//! Operators and checks for metered programs.
 //!
-//! They are filters whose names no template can write, so that nothing in scope hides them.
+//! They are filters with names that no template can write, so nothing in scope can hide them.
 
 use minijinja::machinery::ast::BinOpKind;
 use minijinja::{Environment, Error, Value as View};
@@ -9,7 +9,7 @@ use super::constants::{computed, repeated};
 use super::functions::invalid;
 use crate::meter;
 
-/// Checks a value that was made.
+/// Checks a created value.
 pub(super) const CHECK: &str = "(check)";
 /// Counts an operation.
 pub(super) const STEP: &str = "(step)";

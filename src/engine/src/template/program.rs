@@ -1,7 +1,7 @@
 //! Compiled templates and expressions whose operations are metered.
 //!
-//! The template machine has no limit for what one operation makes. So a check follows each operation of its compiled program that
-//! makes or compares values; repetition, which could take all memory at once, is replaced.
+//! The template machine does not limit what one operation creates. So a check follows each operation in the compiled
+//! program that creates or compares values. Repetition, which could exhaust memory at once, is replaced.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl<'s> Program<'s> {
     /// Compiles a text with tags.
     ///
     /// # Errors
-    /// The reason why it is not a template, in one line.
+    /// The reason why the text is not a template, in one line.
     pub(super) fn template(text: &'s str) -> Result<Self, String> {
         tags::check(text)?;
         let tree = parse(text, "<string>", SYNTAX.clone()).map_err(|error| one_line(&error))?;
@@ -38,7 +38,7 @@ impl<'s> Program<'s> {
     /// Compiles a bare expression.
     ///
     /// # Errors
-    /// The reason why it is no expression, in one line.
+    /// The reason why the text is not an expression, in one line.
     pub(super) fn expression(text: &'s str) -> Result<Self, String> {
         tags::check_length(text)?;
         let tree = parse_expr(text).map_err(|error| one_line(&error))?;
@@ -58,10 +58,10 @@ impl<'s> Program<'s> {
         self.text
     }
 
-    /// Runs the program. Returns the value of an expression, and writes the text of a template.
+    /// Runs the program. Returns an expression's value, or writes a template's text.
     ///
     /// # Errors
-    /// Those of its operations, and those of the meter.
+    /// Errors from its operations and from the meter.
     pub(super) fn run(
         &self,
         environment: &Environment<'static>,
@@ -75,7 +75,7 @@ impl<'s> Program<'s> {
     }
 }
 
-/// The same program with checks.
+/// Returns the same program with checks added.
 fn metered<'s>(instructions: Instructions<'s>) -> Instructions<'s> {
     let all = || (0..).map_while(|at| instructions.get(at));
     if !all().any(needs_check) {
@@ -112,10 +112,10 @@ fn metered<'s>(instructions: Instructions<'s>) -> Instructions<'s> {
     metered
 }
 
-/// The place of a filter that is looked up each time.
+/// Cache slot of a filter that is resolved on each call.
 const UNCACHED: u8 = !0;
 
-/// Instructions that one becomes.
+/// Number of instructions that replace one.
 fn length(instruction: &Instruction<'_>, repeats: bool) -> u32 {
     match instruction {
         Instruction::EmitRaw(_) => 1 + u32::from(repeats),
@@ -128,7 +128,7 @@ fn needs_check(instruction: &Instruction<'_>) -> bool {
     matches!(instruction, Instruction::Mul) || may_repeat(instruction) || check(instruction).is_some()
 }
 
-/// Whether the text of the program may be written more than once, or into a value.
+/// Whether the program's text may be written more than once, or into a value.
 fn may_repeat(instruction: &Instruction<'_>) -> bool {
     matches!(
         instruction,
@@ -140,7 +140,7 @@ fn may_repeat(instruction: &Instruction<'_>) -> bool {
     )
 }
 
-/// The check that follows an instruction.
+/// Returns the check that follows an instruction.
 fn check(instruction: &Instruction<'_>) -> Option<&'static str> {
     match instruction {
         Instruction::Add
@@ -152,7 +152,7 @@ fn check(instruction: &Instruction<'_>) -> Option<&'static str> {
         | Instruction::EndCapture
         | Instruction::CallMethod(..)
         | Instruction::CallObject(_) => Some(CHECK),
-        // A range is lazy, and is not nested: it stays lazy, which costs nothing.
+        // A range is lazy and not nested: it stays lazy, which costs nothing.
         Instruction::CallFunction(name, _) => Some(if *name == "range" { STEP } else { CHECK }),
         Instruction::Eq
         | Instruction::Ne
@@ -167,7 +167,7 @@ fn check(instruction: &Instruction<'_>) -> Option<&'static str> {
     }
 }
 
-/// The same instruction with its target moved.
+/// Copies an instruction with its jump target moved.
 fn moved<'s>(instruction: &Instruction<'s>, places: &[u32]) -> Instruction<'s> {
     let to = |target: u32| {
         usize::try_from(target).ok().and_then(|target| places.get(target)).copied().unwrap_or(target)

@@ -1,4 +1,4 @@
-//! Which name of a template is not defined.
+//! Finds the undefined names in a template.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,10 +8,10 @@ use minijinja::value::ValueKind;
 use crate::NodeError;
 use crate::template::ENVIRONMENT;
 
-/// Names of one object that are listed at most.
+/// Maximum listed names per object.
 const MOST_LISTED: usize = 12;
 
-/// The error of a template that uses these names, dotted, where one of them is not defined in the scope.
+/// Builds the error for a template that uses these dotted names, at least one of them undefined in the scope.
 pub(crate) fn error(names: HashSet<String>, scope: &View) -> NodeError {
     let missing: BTreeSet<String> = names.iter().filter_map(|name| first_missing(name, scope)).collect();
     let missing: Vec<&String> = missing.iter().collect();
@@ -25,7 +25,7 @@ pub(crate) fn error(names: HashSet<String>, scope: &View) -> NodeError {
     })
 }
 
-/// The part of a dotted name up to what is not there.
+/// Returns a dotted name up to its first undefined part.
 fn first_missing(name: &str, scope: &View) -> Option<String> {
     let mut value = scope.clone();
     let mut end = 0_usize;
@@ -49,7 +49,7 @@ fn first_missing(name: &str, scope: &View) -> Option<String> {
     None
 }
 
-/// What stands beside a missing name.
+/// Lists the siblings of a missing name.
 fn siblings(name: &str, scope: &View) -> String {
     let Some((parent, _)) = name.rsplit_once('.') else { return String::new() };
     let value = parent.split('.').try_fold(scope.clone(), |value, part| value.get_attr(part).ok());

@@ -1,4 +1,4 @@
-//! Attachments of a thread in memory.
+//! Thread attachments in memory.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use engine::NodeError;
 use engine::ports::{AttachedFile, Attachments, Look, NewImage, Room, attachment_not_found};
 use parking_lot::Mutex;
 
-/// A file with its bytes, and the text that a node has stored of it.
+/// A file with its bytes, and the text that a node has stored.
 struct Kept {
     file: AttachedFile,
     bytes: Vec<u8>,
@@ -19,7 +19,7 @@ struct Kept {
 pub(crate) struct MemoryAttachments(Arc<Mutex<Vec<Kept>>>);
 
 impl MemoryAttachments {
-    /// Adds a file; returns its part of a message.
+    /// Adds a file; returns its message part.
     pub(crate) fn add(&self, name: &str, mime_type: &str, bytes: &[u8]) -> serde_json::Value {
         let mut files = self.0.lock();
         let id = format!("atc_{}", files.len() + 1);
@@ -37,7 +37,7 @@ impl MemoryAttachments {
                            "size": bytes.len(), "digest": "00"})
     }
 
-    /// The texts that nodes have stored, by the files' order.
+    /// Returns the texts that nodes have stored, in file order.
     pub(crate) fn texts(&self) -> Vec<Option<String>> {
         self.0.lock().iter().map(|kept| kept.text.clone()).collect()
     }

@@ -1,5 +1,5 @@
-//! The catalogue says the truth about each node type: its example runs through the check, and its schema and the check
-//! take the same members.
+//! Checks the catalogue's description of each node type: its example passes the check, and its schema and the check
+//! accept the same members.
 
 use std::collections::BTreeSet;
 
@@ -56,13 +56,13 @@ fn each_example_is_taken_and_fits_its_schema() {
             let mut wrong = example.clone();
             wrong.as_object_mut().unwrap().remove(required.as_str().unwrap());
             assert!(!fits(kind, &wrong), "{} without {required}", kind.name);
-            // Without a name there is nothing that an edge could lead to.
+            // No edge can lead to a node without a name.
             assert!(required == "name" || !is_taken(&wrong), "{} without {required}", kind.name);
         }
     }
 }
 
-/// The members that the check knows, as it names them to who writes another.
+/// Returns the members that the check knows, from its suggestion for an unknown member.
 fn known(kind: &NodeType) -> BTreeSet<String> {
     let mut node = (kind.example)();
     node["zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"] = json!(1);
@@ -97,7 +97,7 @@ fn each_type_is_described() {
         assert!(!kind.result.is_empty() && !kind.group.is_empty(), "{}", kind.name);
         for (name, property) in kind.whole_schema()["properties"].as_object().unwrap() {
             let said = property.get("description").or(property.get("const")).and_then(Value::as_str);
-            // What models take under these names is known.
+            // These members are the usual model settings.
             if ["temperature", "max_tokens", "seed"].contains(&name.as_str()) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What a graph is refused for.
+//! Reasons to refuse a graph.
 
 use engine::{check, compile, parse};
 use serde_json::{Value, json};
@@ -40,13 +40,13 @@ fn inputs_that_the_schema_forbids_are_problems() {
     assert_eq!(with(named), [""; 0]);
 }
 
-/// The problems as `pointer code`.
+/// Lists problems as `pointer code`.
 fn problems(graph: &Value) -> Vec<String> {
     let problems = check(graph).err().unwrap_or_default();
     problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
 }
 
-/// The problems of the good graph with one member replaced, or removed by null.
+/// Lists the problems of the good graph with one member replaced, or removed if null.
 fn changed(pointer: &str, value: Value) -> Vec<String> {
     let mut document = good();
     let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -263,7 +263,7 @@ fn an_address_or_a_time_that_stands_there_as_it_is_is_looked_at() {
     assert_eq!(mail(json!("ada"), "{{ inputs.to }}"), ["/nodes/1/cc address", "/nodes/1/to address"]);
     assert_eq!(mail(json!("{{ inputs.all }}"), "ada@example.com"), [""; 0]);
 
-    // A version that was taken before runs on.
+    // A version that was accepted before keeps running.
     let mut taken = good();
     taken["nodes"][1] = json!({"name": "wait", "type": "http_request", "url": "example.com/x"});
     assert_eq!(problems(&taken), ["/nodes/1/url url"]);

@@ -1,4 +1,4 @@
-//! Collections in memory: "likes".
+//! Collections in memory, such as "likes".
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
-/// A record, and the digest of what has stored it.
+/// A record, and the digest of the attempt that stored it.
 type Stored = (Value, [u8; 32]);
 
-/// Records, and what has stored each.
+/// Records, each with the attempt that stored it.
 #[derive(Clone, Default)]
 pub(crate) struct MemoryCollections(pub(crate) Arc<Mutex<Vec<Stored>>>);
 

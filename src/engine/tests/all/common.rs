@@ -1,4 +1,4 @@
-//! The fields that every node has: limits, attempts, what a failure leads to, what a crash leaves open, caching.
+//! Common node fields: limits, retries, error paths, attempts with an unknown outcome, caching.
 
 use chrono::TimeDelta;
 use engine::ports::StepOutcome;
@@ -19,7 +19,7 @@ fn busy() -> Result<(), ModelError> {
     Err(ModelError { kind: ModelErrorKind::Unavailable, message: "busy".into(), retry_after: None })
 }
 
-/// The waits between the attempts of a node that fails every time, in milliseconds.
+/// The waits in milliseconds between the attempts of a node that always fails.
 async fn waits(retry: Value) -> Vec<i64> {
     let mut world = World::new();
     for _ in 0..20 {
@@ -49,7 +49,7 @@ async fn waits_between_attempts_grow_as_the_retry_says() {
     let jittered =
         waits(json!({"max_attempts": 20, "initial_delay_seconds": 6, "max_delay_seconds": 6})).await;
     assert_eq!(jittered.len(), 19);
-    // The test's clock moves by a tenth of a second.
+    // The test's clock moves in tenths of a second.
     assert!(jittered.iter().all(|wait| (3_000..=6_100).contains(wait)), "{jittered:?}");
     assert!(jittered.iter().any(|wait| *wait != jittered[0]), "{jittered:?}");
 }
@@ -209,7 +209,7 @@ async fn somebody_is_asked_about_an_attempt_that_a_crash_left_open() {
         run.drop_it();
         let mut rows = first.journal.rows.lock().clone();
         assert_eq!(rows.len(), 1, "its start is noted");
-        // A life that only asks.
+        // A run that only asks.
         let asking = World::new().recorded(recorded(&rows));
         let run = asking.begin(&graph);
         settle().await;
@@ -224,7 +224,7 @@ async fn somebody_is_asked_about_an_attempt_that_a_crash_left_open() {
         again.run(&graph).await.unwrap();
         assert_eq!(again.model.requests.lock().len(), calls);
         assert_eq!(again.sink.text(), end);
-        // Cut at any row, nobody is asked once more, and it is not done more often.
+        // Cut at any row, the question is not repeated, and nothing is done twice.
         let written = again.journal.rows.lock().clone();
         let failed =
             written.iter().position(|row| matches!(row.outcome, StepOutcome::Failed { .. })).unwrap();

@@ -1,4 +1,4 @@
-//! What differs between two versions.
+//! Differences between two versions.
 
 use engine::{diff, diff_config};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn graph() -> Value {
     })
 }
 
-/// A line for each change.
+/// One line per change.
 fn lines(changes: Vec<Change>) -> Vec<String> {
     let line = |change: Change| {
         let (node, field) = (change.node.unwrap_or("-".into()), change.field.unwrap_or("-".into()));
@@ -134,7 +134,7 @@ fn field() -> impl Strategy<Value = Option<Value>> {
     ]
 }
 
-/// A graph of up to five nodes in any order, with up to three fields each, and some edges between them.
+/// A graph with up to five nodes in any order, up to three fields each, and some edges.
 fn any_graph() -> impl Strategy<Value = Value> {
     let node = proptest::collection::vec(field(), 3);
     let nodes = proptest::collection::btree_map(0..5_usize, node, 0..5);
@@ -171,7 +171,7 @@ proptest! {
     fn nothing_differs_from_itself_and_something_from_anything_else(a in any_graph(), b in any_graph()) {
         prop_assert_eq!(diff(&a, &a), []);
         prop_assert_eq!(diff(&a, &b).is_empty(), a == b, "{:?}", diff(&a, &b));
-        // In the other direction the same places differ.
+        // The same locations differ in the other direction.
         prop_assert_eq!(diff(&a, &b).len(), diff(&b, &a).len());
     }
 

@@ -1,11 +1,11 @@
-//! JSON as it came: the values of numbers.
+//! JSON number values survive unchanged.
 
 use serde_json::{Value, json};
 
 use crate::ports::{alone, plan};
 use crate::world::World;
 
-/// The result of this node with these inputs, as text.
+/// Returns the node's result with these inputs, as text.
 async fn result(node: Value, inputs: &str) -> Result<String, String> {
     let mut node = node;
     node["name"] = json!("n");

@@ -1,4 +1,4 @@
-//! The graphs of `examples/` and of `docs/WORKFLOWS.md`.
+//! The graphs in `examples/` and in `docs/WORKFLOWS.md`.
 
 use std::path::{Path, PathBuf};
 
@@ -106,7 +106,7 @@ async fn support_triage_ends_although_nothing_is_good_enough() {
 #[test]
 fn the_examples_of_the_page_are_taken() {
     let page = std::fs::read_to_string(root().join("docs/WORKFLOWS.md")).unwrap();
-    // Those of the catalogue are taken by tests of their own.
+    // Other tests cover the catalogue's examples.
     let (page, _) = page.split_once("\n## Catalogue\n").unwrap();
     let blocks: Vec<&str> =
         page.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
@@ -116,7 +116,7 @@ fn the_examples_of_the_page_are_taken() {
         let whole = if document.get("format").is_some() {
             document
         } else {
-            // A node, behind one whose result it may use.
+            // A node after one whose result it may use.
             let name = document["name"].as_str().unwrap();
             let nodes = json!([template("before", ""), document, template("sorry", "")]);
             let edges = json!([["START", "before"], ["before", name], ["before", "sorry"]]);

@@ -17,7 +17,7 @@ fn set(name: &str, value: Value) -> Value {
     json!({"name": name, "type": "set", "values": value})
 }
 
-/// Waits 90 minutes and an hour between two readings of the clock; its branch and its items depend on the clock too.
+/// Waits 90 minutes and an hour between clock readings; its branch and its items depend on the clock too.
 fn clocked() -> Value {
     let both =
         json!({"at": "{{ now() }}", "day": "{{ today(zone='Pacific/Honolulu') }}", "id": "{{ uuid() }}"});
@@ -60,7 +60,7 @@ async fn the_clock_stands_still_within_a_step_and_a_resumed_run_sees_the_same() 
     let rows = world.journal.rows.lock().clone();
     for crash in 0..=rows.len() {
         let again = World::new().recorded(recorded(&rows[..crash]));
-        // The next life begins a day later, unless the wait has still to pass.
+        // The run resumes a day later, unless the wait is not over.
         let over = rows[..crash].iter().any(|row| row.node == "second");
         again.clock.advance(Duration::from_secs(if over { 86_400 } else { 0 }));
         let run = again.begin(&graph);
@@ -115,7 +115,7 @@ async fn steps_that_a_run_repeats_keep_their_clock_and_their_identifiers() {
     let first = World::new();
     let whole = first.run(&repeated).await.unwrap();
     let rows = recorded(&first.journal.rows.lock());
-    // Two days later, from step 3 on.
+    // Two days later, from step 3.
     let later = noon() + chrono::TimeDelta::days(2);
     let mut again = World::new().recorded(rows.into_iter().filter(|row| row.node != "three").collect());
     again.clock.advance(Duration::from_secs(2 * 86_400));

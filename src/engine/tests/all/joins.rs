@@ -1,4 +1,4 @@
-//! Joins that a choice leaves unmet: reported when a graph is checked, and a warning of its run.
+//! Joins that a choice leaves unmet: reported by the check, and as a run's warning.
 
 use engine::{check, compile, parse, warnings};
 use proptest::prelude::*;
@@ -156,7 +156,7 @@ async fn the_warning_of_a_sub_workflow_survives_a_crash() {
 }
 
 proptest! {
-    /// A run of a graph without warnings meets every join that it reaches.
+    /// A run meets every join that it reaches if its graph has no warnings.
     #[test]
     fn runs_of_graphs_without_warnings_meet_their_joins(
         edges in prop::collection::vec((0_usize..6, 0_usize..6, 0_usize..7, 0_usize..8), 1..9),
@@ -180,7 +180,7 @@ proptest! {
             let begun = World::new().inputs(json!({"go": go})).begin(&std::sync::Arc::new(found));
             begun.completed().await
         });
-        // Loops without a way out end at the limit.
+        // Loops without an exit end at the limit.
         let Ok(completed) = ended else { return Ok(()) };
         let is_unmet = completed.warning.is_some_and(|warning| warning.message.contains("join"));
         prop_assert!(!is_unmet || may_be_unmet);

@@ -1,4 +1,4 @@
-//! Limits of a whole run: time, places, sizes.
+//! Limits for a whole run: time, slots, sizes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn too_large(error: engine::RunError, node: Option<&str>) {
     assert!(!error.retryable && error.message.len() < 300, "{error}");
 }
 
-/// Inputs with a little more than half of what a value may hold.
+/// Inputs with a little more than half the maximum value size.
 fn half() -> Value {
     json!({"half": "x".repeat(4_200_000)})
 }
@@ -62,7 +62,7 @@ async fn a_result_too_deep_for_the_journal_is_refused() {
     let world = World::new().config("recursion_limit", json!(250));
     let error = world.run(&plan(&grow)).await.unwrap_err();
     too_large(error, Some("n"));
-    // Every row can be read again.
+    // Every row can be read back.
     assert!(!recorded(&world.journal.rows.lock()).is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! The engine from outside: what is refused, how a run goes, and how it goes on after a crash.
+//! The engine's public behaviour: refused graphs, runs, and resumption after a crash.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod attachments;

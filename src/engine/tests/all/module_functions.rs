@@ -1,4 +1,4 @@
-//! Functions of a graph's modules that something beside its nodes calls. With real workers.
+//! Functions of a graph's modules called from outside its nodes. With real workers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn a_function_is_called_with_its_module_named_with_or_without_extension() 
     let (plan, sandbox) = (metrics(), sandbox());
     for (module, args, expected) in [
         ("metrics", json!({"text": "a"}), json!({"n": 1, "text": "a"})),
-        // Each call has an interpreter of its own.
+        // Each call has a fresh interpreter.
         ("metrics.py", json!({"text": "b"}), json!({"n": 1, "text": "b"})),
         ("shape", json!({"n": 4}), json!(8)),
         ("shape.js", json!({"n": 5}), json!(10)),
@@ -77,7 +77,7 @@ async fn the_functions_of_all_modules_are_listed() {
     assert!(found["metrics.py"].contains(&"loops".to_owned()), "{found:?}");
 }
 
-/// A module that never ends delays only those who name it.
+/// A module that never ends delays only callers that name it.
 #[tokio::test]
 async fn only_named_modules_are_loaded_and_only_once() {
     let plan = with_modules(

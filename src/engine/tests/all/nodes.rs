@@ -1,4 +1,4 @@
-//! Every node type of the catalogue: fields, results, errors, limits.
+//! Every node type in the catalogue: fields, results, errors, limits.
 
 mod agent;
 mod agent_retry;

@@ -7,7 +7,7 @@ use engine::ports::{ImmediateEvent, Output, SentAnnotation, SentItem, ThreadChan
 use parking_lot::Mutex;
 use serde_json::json;
 
-/// An output that keeps what it is told.
+/// An output that stores everything.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryOutput {
     /// `node` and piece.
@@ -15,7 +15,7 @@ pub(crate) struct MemoryOutput {
     said: Mutex<String>,
     /// Progress and notices.
     pub(crate) aside: Mutex<Vec<String>>,
-    /// Whether lookups of keys never end.
+    /// Whether key lookups never end.
     pub(crate) is_stuck: AtomicBool,
 }
 

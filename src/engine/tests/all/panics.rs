@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::ports::{delay, graph, reply, template};
 
-/// Words that mean something to the engine, and some that do not.
+/// Words with a meaning for the engine, and some without.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![
@@ -74,7 +74,7 @@ fn good() -> Value {
     graph
 }
 
-/// JSON pointers to everything inside a document.
+/// Collects JSON pointers to every value in a document.
 pub(crate) fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
@@ -92,7 +92,7 @@ pub(crate) fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// What was taken can be run.
+/// An accepted document can run.
 fn compiles(document: &Value) -> bool {
     engine::parse(document).is_ok_and(|graph| engine::compile(&graph).is_ok())
 }

@@ -23,14 +23,14 @@ use tokio::sync::{Notify, oneshot, watch};
 
 type Waiting = (StepRecord, oneshot::Sender<Result<(), JournalError>>);
 
-/// A journal that keeps its rows; receipts come at once, or when the test gives them.
+/// A journal that keeps its rows; receipts arrive at once, or when the test sends them.
 #[derive(Default)]
 pub(crate) struct MemoryJournal {
     pub(crate) rows: Mutex<Vec<StepRecord>>,
     by_hand: bool,
     waiting: Mutex<Vec<Waiting>>,
     refuse: Option<&'static str>,
-    /// Whether the start of the run is not stored from the beginning, and what becomes of it.
+    /// Whether the run's start is not yet stored, and its result.
     early: bool,
     start: watch::Sender<Option<Result<(), JournalError>>>,
 }
@@ -45,12 +45,12 @@ impl MemoryJournal {
         Self { refuse: Some(node), ..Self::default() }
     }
 
-    /// Of a run whose start is not stored yet.
+    /// Creates a journal whose run has not stored its start yet.
     pub(crate) fn early() -> Self {
         Self { early: true, ..Self::default() }
     }
 
-    /// Says whether the start is stored.
+    /// Sets whether the start is stored.
     pub(crate) fn start_is(&self, stored: Result<(), JournalError>) {
         self.start.send_replace(Some(stored));
     }
@@ -68,7 +68,7 @@ impl MemoryJournal {
         }
     }
 
-    /// `node.visit outcome` of each row.
+    /// Lists rows as `node.visit outcome`.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.rows.lock().iter().map(line).collect()
     }
@@ -105,7 +105,7 @@ impl Journal for MemoryJournal {
     }
 }
 
-/// Answers that a test gives, by `node.visit~attempt`.
+/// Answers given by a test, by `node.visit~attempt`.
 #[derive(Default)]
 pub(crate) struct MemoryAnswers {
     given: Mutex<BTreeMap<String, Answer>>,
@@ -139,19 +139,19 @@ impl Answers for MemoryAnswers {
     }
 }
 
-/// What the model of a test does with one call: pieces with a second before each, then its end.
+/// A scripted model call: pieces with a second before each, then its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Scripted {
     pub(crate) pieces: Vec<&'static str>,
     pub(crate) end: Result<(), ModelError>,
 }
 
-/// `test/<anything>`: answers from a script, and with `<model>: <last message>` where that has ended.
+/// `test/<anything>`: answers from a script, and then with `<model>: <last message>`.
 #[derive(Default)]
 pub(crate) struct TestModel {
     pub(crate) script: Mutex<VecDeque<Scripted>>,
     pub(crate) requests: Mutex<Vec<ModelRequest>>,
-    /// Calls that have begun and not ended.
+    /// Calls in progress.
     pub(crate) open: Arc<AtomicUsize>,
     pub(crate) clock: Mutex<Option<ManualClock>>,
 }
@@ -194,7 +194,7 @@ impl Drop for Open {
     }
 }
 
-/// Versions of workflows, from 1, by their handle; a version's id is `<handle>@<version>`.
+/// Workflow versions, from 1, by handle; a version's id is `<handle>@<version>`.
 #[derive(Default, Clone)]
 pub(crate) struct MemoryWorkflows(pub(crate) BTreeMap<String, Vec<Version>>);
 
@@ -244,7 +244,7 @@ impl Credentials for MemoryCredentials {
     }
 }
 
-/// A database in memory: answers each statement with what it was asked.
+/// A database in memory that echoes each query.
 #[derive(Clone, Default)]
 pub(crate) struct MemoryDatabases(pub(crate) Arc<Mutex<Vec<(String, DatabaseQuery)>>>);
 
@@ -265,7 +265,7 @@ impl Databases for MemoryDatabases {
     }
 }
 
-/// One index in memory, "there": of words it knows how many of them a chunk has.
+/// One index in memory, "there"; its text score counts matching words.
 #[derive(Clone, Default)]
 pub(crate) struct MemorySearch(pub(crate) Arc<Mutex<BTreeMap<String, Vec<IndexedChunk>>>>);
 
@@ -348,7 +348,7 @@ pub(crate) fn plan(graph: &Value) -> Arc<Plan> {
     }
 }
 
-/// Nodes and edges as a graph; edges are `[from, to]`, or as they are written.
+/// Builds a graph from nodes and edges; edges are `[from, to]` or in full form.
 pub(crate) fn graph(nodes: Value, edges: Value) -> Value {
     let edges: Vec<Value> = edges
         .as_array()
@@ -374,7 +374,7 @@ pub(crate) fn reply(name: &str, text: &str) -> Value {
     json!({"name": name, "type": "reply", "text": text})
 }
 
-/// A graph of this one node, whose result is the output.
+/// A graph with only this node, whose result is the output.
 pub(crate) fn alone(node: &Value) -> Value {
     let name = node["name"].as_str().unwrap();
     let mut graph = graph(json!([node]), json!([["START", name], [name, "END"]]));

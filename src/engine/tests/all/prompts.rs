@@ -1,4 +1,4 @@
-//! `config.prompts.<name>.text`: a template itself, filled with everything in scope.
+//! `config.prompts.<name>.text`: a template, filled with the whole scope.
 
 use serde_json::{Value, json};
 use wire::ErrorCode;
@@ -43,7 +43,7 @@ async fn a_prompt_that_cannot_be_filled_fails_who_uses_it() {
 
 #[tokio::test]
 async fn a_prompt_that_is_read_often_is_filled_once() {
-    // Filled each time, this would be a billion steps.
+    // Filling it each time would take a billion steps.
     let often =
         "{% for i in range(9000) %}{% if config.prompts.long.text != 'done' %}x{% endif %}{% endfor %}ok";
     assert_eq!(filled(often).await, Ok(json!("ok")));
@@ -81,7 +81,7 @@ async fn each_visit_records_the_prompts_that_it_reads() {
     let rows = world.journal.rows.lock();
     let mut read: Vec<String> =
         rows.iter().map(|row| format!("{}: {}", row.node, row.prompts_read.join(" "))).collect();
-    // The items are executed at the same time.
+    // The items run concurrently.
     read[3..5].sort();
     let expected = [
         "none: ",

@@ -1,4 +1,4 @@
-//! Random graphs: they are refused with reasons or come to an end; neither timing nor a crash changes what they come to.
+//! Random graphs: each is refused with reasons or runs to its end; neither timing nor a crash changes its result.
 
 mod graphs;
 
@@ -16,10 +16,10 @@ use crate::world::{World, recorded};
 use graphs::{Oracle, inner, random_graph, wild_graph};
 
 const STEPS: u32 = 8;
-/// After how many rows of one run it crashes, at most.
+/// Maximum crash points per run.
 const CRASHES: usize = 24;
 
-/// So many cases, or as many as `PROPTEST_CASES` says.
+/// The number of cases, unless `PROPTEST_CASES` is set.
 fn cases(usual: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig { cases: asked.unwrap_or(usual), ..ProptestConfig::default() }
@@ -32,7 +32,7 @@ struct Ran {
     asked: BTreeSet<String>,
 }
 
-/// Runs a graph with the answers of `answers`, which come in the order of `timing`, behind these rows of an earlier life.
+/// Runs a graph after these earlier rows. `answers` seeds the answers, and `timing` their order.
 fn run(plan: &Arc<Plan>, answers: u64, timing: u64, rows: &[StepRecord]) -> Ran {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut world = world(timing, rows);
@@ -51,7 +51,7 @@ fn world(timing: u64, rows: &[StepRecord]) -> World {
         .recorded(recorded(rows))
 }
 
-/// What the steps of these rows were given.
+/// Returns the rebuilt inputs of these rows' steps.
 fn refill(plan: &Arc<Plan>, timing: u64, rows: &[StepRecord]) -> BTreeMap<String, Value> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(world(timing, rows).refill(plan))
@@ -59,9 +59,9 @@ fn refill(plan: &Arc<Plan>, timing: u64, rows: &[StepRecord]) -> BTreeMap<String
 
 type Ended = BTreeMap<(String, u32, u32), String>;
 
-/// What stands in the journal about ended attempts, without when.
+/// Lists ended attempts in the journal, without times.
 ///
-/// Of what ran inside an attempt that failed nothing: what beside a failure is still done depends on what came first.
+/// Skips steps inside a failed attempt: which of them still finish depends on timing.
 fn ended(rows: &[StepRecord]) -> Ended {
     let said = |row: &StepRecord| match &row.outcome {
         StepOutcome::Started => None,
@@ -89,7 +89,7 @@ fn ended(rows: &[StepRecord]) -> Ended {
         .collect()
 }
 
-/// Rows that one of two journals lacks, or has otherwise.
+/// Lists rows that differ between two journals or are missing in one.
 fn other_than(one: &Ended, two: &Ended) -> Vec<String> {
     let names: BTreeSet<_> = one.keys().chain(two.keys()).collect();
     let other = names.into_iter().filter(|name| one.get(name) != two.get(name));
@@ -135,7 +135,7 @@ proptest! {
         let first = run(&plan, answers, 0, &[]);
         for timing in timings {
             let again = run(&plan, answers, timing, &[]);
-            // Where the run fails, what beside the failure is still done depends on what came first.
+            // In a failed run, which other steps still finish depends on timing.
             prop_assert_eq!(first.end.is_ok(), again.end.is_ok());
             if first.end.is_ok() {
                 prop_assert_eq!(&first.end, &again.end);
@@ -173,7 +173,7 @@ proptest! {
     ) {
         let plan = plan(&graph);
         let first = run(&plan, answers, timing, &[]);
-        // A long run after each of its rows would take minutes.
+        // Testing a crash after each row of a long run would take minutes.
         let crashes: BTreeSet<usize> = if first.rows.len() <= CRASHES {
             (0..=first.rows.len()).collect()
         } else {

@@ -1,11 +1,11 @@
-//! Inputs of recorded steps, filled again.
+//! Rebuilt inputs of recorded steps.
 
 use serde_json::{Value, json};
 
 use crate::ports::{alone, graph, plan, template};
 use crate::world::{World, recorded};
 
-/// A chain with a loop over entries and another workflow.
+/// A chain with a `for_each` and a sub-workflow.
 fn nested() -> Value {
     let each = json!({"name": "each", "type": "for_each", "items": "{{ range(inputs.n) }}",
                       "body": {"type": "template", "template": "{{ item }} of {{ results.a.text }}"}});

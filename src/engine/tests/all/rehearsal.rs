@@ -1,4 +1,4 @@
-//! Results that replace executions, delays that end at once, and the observer of calls of models.
+//! Mocked results, delays that end at once, and the model call observer.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ async fn without_a_result_nothing_is_sent() {
             json!({"type": "index_upsert", "index": "i", "document": "d", "chunks": []}),
             "would send something",
         ),
-        // It only reads: the guard of the network refuses the address, so the node was executed.
+        // It only reads: the network guard refuses the address, so the node was executed.
         (json!({"type": "http_request", "url": "http://127.0.0.1:1/"}), "127.0.0.1"),
     ] {
         let each = json!({"name": "each", "type": "for_each", "items": [1], "body": node});
@@ -88,12 +88,12 @@ async fn a_delay_ends_at_once() {
     let world = rehearsing(Vec::new());
     let started = world.begin(&plan(&alone(&delay("wait", 3_600))));
     settle().await;
-    // The clock stands still.
+    // The clock does not move.
     assert!(started.over());
     assert_eq!(started.end().await.unwrap(), json!({"seconds": 3_600.0}));
 }
 
-/// Answers itself and remembers who asked.
+/// Answers calls itself and records them.
 #[derive(Default)]
 struct Answering(Mutex<Vec<String>>);
 
@@ -134,7 +134,7 @@ async fn calls_of_a_visit_are_numbered_over_its_attempts() {
     let world = World { observer: Arc::<Answering>::clone(&observer), ..World::new() };
     let done = world.run(&plan(&alone(&ask))).await.unwrap();
     assert_eq!(done["json"], json!({"n": 1}));
-    // The first attempt asks twice, as its answer does not fit, and fails; so does the second.
+    // The first attempt calls twice, because its answer is invalid, and fails; so does the second.
     let expected = ["ask.1 0 test/m 1", "ask.1 1 test/m 3", "ask.1 2 test/m 1", "ask.1 3 test/m 3"];
     assert_eq!(*observer.0.lock(), expected);
     assert!(world.model.requests.lock().is_empty(), "the observer has answered");

@@ -1,4 +1,4 @@
-//! `reply`: what reaches the turn's message.
+//! `reply`: the text in the turn's message.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A run that goes on from the journal of an earlier life.
+//! Runs that resume from an earlier journal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn delayed(seconds: u32) -> Arc<Plan> {
     plan(&graph(json!([delay("d", seconds)]), json!([["START", "d"], ["d", "END"]])))
 }
 
-/// A journal that knows that the delay began at noon.
+/// A journal in which the delay began at noon.
 fn begun() -> Vec<RecordedStep> {
     vec![RecordedStep {
         node: "d".into(),
@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// Its limit had passed before the delay was over, however long nothing ran.
+/// Its limit passed before the delay ended, however long the restart took.
 #[tokio::test]
 async fn a_limit_that_passed_before_the_delay_ended_is_a_timeout_after_a_restart_too() {
     let mut node = delay("d", 5);

@@ -1,4 +1,4 @@
-//! How a run goes: order, concurrency, joins, branches, loops, limits, failures.
+//! Runs: order, concurrency, joins, branches, loops, limits, failures.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use wire::ErrorCode;
 use crate::ports::{MemoryJournal, alone, delay, graph, noon, plan, reply, template};
 use crate::world::{World, settle};
 
-/// Runs nodes and edges to the end and yields output and journal.
+/// Runs nodes and edges to the end; returns output and journal.
 async fn ran(nodes: Value, edges: Value, inputs: Value) -> (Value, Vec<String>) {
     let world = World::new().inputs(inputs);
     let output = world.run(&plan(&graph(nodes, edges))).await.unwrap();
@@ -45,7 +45,7 @@ async fn nothing_depends_on_a_row_that_is_not_acknowledged() {
     assert_eq!(run.end().await, Ok(json!({"b": {"text": "said"}})));
 }
 
-/// A run may execute before its start is stored, as long as only its own rows know of it.
+/// A run may execute before its start is stored, as long as only its own rows depend on it.
 #[tokio::test]
 async fn nothing_outside_happens_before_the_start_is_stored() {
     let outside = [

@@ -1,4 +1,4 @@
-//! Requests to services that answer with JSON: signed as `webhook_send` signs, bounded, and never with the secret in what comes back.
+//! Requests to services that return JSON: signed like `webhook_send`, bounded, and without the secret in the result.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Channels of `state`: the six rules through a whole run, and writes that do not fit.
+//! The channels in `state`: the six rules in a whole run, and invalid writes.
 
 use serde_json::{Value, json};
 use wire::ErrorCode;
@@ -12,13 +12,13 @@ fn writing(name: &str, state: Value) -> Value {
     node
 }
 
-/// The state after nodes that run at the same time have written this, in the order of the file.
+/// Returns the state after concurrent nodes have made these writes, in file order.
 async fn after(channel: Value, writes: &[Value]) -> Result<Value, engine::RunError> {
     let nodes: Vec<Value> = writes
         .iter()
         .enumerate()
         .map(|(index, write)| {
-            // The first of the file ends last.
+            // The first node in the file ends last.
             let mut node = delay(&format!("n{index}"), writes.len() - index);
             node["state"] = json!({"x": write});
             node
@@ -92,7 +92,7 @@ async fn a_write_sees_what_its_node_has_made() {
     graph["state"] = json!({"texts": {"merge": "append"}, "seen": {"merge": "append"}});
     graph["output"] = json!("{{ state }}");
     let output = World::new().run(&plan(&graph)).await.unwrap();
-    // Channels are written in the order of their names: `seen` first.
+    // Channels are written by name: `seen` first.
     assert_eq!(output, json!({"texts": ["a", "b", "a", "b", "a", "b"], "seen": [0, 1, 2, 3, 4, 5]}));
 }
 

@@ -1,4 +1,4 @@
-//! Limits of templates: bytes, time, and what a check may take.
+//! Template limits: bytes, time, and the cost of a check.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use wire::ErrorCode;
 use crate::ports::{alone, graph, plan, template};
 use crate::world::World;
 
-/// Templates that take all memory, or minutes, if nothing limits them.
+/// Templates that would use all memory, or minutes, without limits.
 const GREEDY: [&str; 24] = [
     r#"{{ (inputs.x*1000000)|replace("x","y"*100000)|length }}"#,
     r#"{{ ("x"*1000000)|replace("x","y"*100000)|length }}"#,
@@ -43,7 +43,7 @@ fn inputs() -> Value {
     json!({"x": "x", "list": [3, 1, 2], "text": "a b\nc", "n": 3, "map": {"a": {"b": 1}}})
 }
 
-/// The largest memory of this process so far, in bytes.
+/// Peak memory of this process so far, in bytes.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -54,7 +54,7 @@ fn peak() -> usize {
 async fn greedy_templates_end_within_their_memory_and_time() {
     for greedy in GREEDY {
         let (before, begun) = (peak(), SystemClock::new());
-        // One that is refused at its check needs no run.
+        // A template that the check refuses needs no run.
         let Ok(plan) = check(&alone(&template("n", greedy))) else { continue };
         let ended = World::new().inputs(inputs()).run(&std::sync::Arc::new(plan)).await;
         let code = ended.map_err(|error| error.code);

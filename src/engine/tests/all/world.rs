@@ -1,4 +1,4 @@
-//! A run that a test turns by hand, and all that it touches.
+//! A run under a test's control, with all its dependencies.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -21,18 +21,18 @@ use crate::collections::MemoryCollections;
 use crate::output::MemoryOutput;
 use crate::ports::*;
 
-/// Workers of the built binary; none is started before there is code to run.
+/// Workers from the built binary; none starts before there is code to run.
 pub(crate) fn sandbox() -> Sandbox {
     let program = std::env::var_os("CALLBOARD_BIN").unwrap_or_default();
     Sandbox::new(Options { workers: 2, ..Options::new(program.into()) })
 }
 
-/// A run and all that it touches.
+/// A run with all its dependencies.
 pub(crate) struct World {
     pub(crate) journal: Arc<MemoryJournal>,
     pub(crate) sink: Arc<MemoryOutput>,
     pub(crate) model: Arc<TestModel>,
-    /// Others.
+    /// Other models.
     pub(crate) models: Models,
     pub(crate) sandbox: Sandbox,
     pub(crate) workflows: MemoryWorkflows,
@@ -41,7 +41,7 @@ pub(crate) struct World {
     pub(crate) collections: MemoryCollections,
     pub(crate) databases: MemoryDatabases,
     pub(crate) attachments: MemoryAttachments,
-    /// Where it may call although that is not public.
+    /// Allowed addresses that are not public.
     pub(crate) allow: Vec<net::HostPort>,
     pub(crate) cache: Cache,
     pub(crate) deadline: Option<DateTime<Utc>>,
@@ -55,7 +55,7 @@ pub(crate) struct World {
     pub(crate) inputs: Value,
     pub(crate) config: Map<String, Value>,
     pub(crate) recorded: Vec<RecordedStep>,
-    /// Of a chat turn.
+    /// Set for a chat turn.
     pub(crate) thread: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// A turn of a chat.
+    /// Makes the run a chat turn.
     pub(crate) fn in_a_chat(mut self) -> Self {
         self.thread = Some("thr_1".to_owned());
         self
@@ -112,31 +112,31 @@ impl World {
         self
     }
 
-    /// Has another workflow beside the one that runs; again: its next version.
+    /// Adds another workflow; called again, its next version.
     pub(crate) fn workflow(self, handle: &str, graph: &Value) -> Self {
         self.configured(handle, graph, json!({}))
     }
 
-    /// The same with a runnable config.
+    /// As [`Self::workflow`], with a runnable config.
     pub(crate) fn configured(mut self, handle: &str, graph: &Value, config: Value) -> Self {
         let config = config.as_object().unwrap().clone();
         self.workflows.0.entry(handle.to_owned()).or_default().push((plan(graph), config));
         self
     }
 
-    /// The model's next answer.
+    /// Adds the model's next answer.
     pub(crate) fn answers(self, pieces: &[&'static str], end: Result<(), ModelError>) -> Self {
         self.model.script.lock().push_back(Scripted { pieces: pieces.to_vec(), end });
         self
     }
 
-    /// Has a secret in its vault.
+    /// Adds a secret to the vault.
     pub(crate) fn credential(self, name: &str, secret: &str) -> Self {
         self.credentials.0.lock().insert(name.to_owned(), secret.to_owned());
         self
     }
 
-    /// May call this place.
+    /// Allows calls to this address.
     pub(crate) fn allowing(mut self, at: std::net::SocketAddr) -> Self {
         let host = net::Host::parse(&at.ip().to_string()).unwrap();
         self.allow.push(net::HostPort { host, port: at.port() });
@@ -148,12 +148,12 @@ impl World {
         self
     }
 
-    /// Begins the run on a task of its own.
+    /// Starts the run on a separate task.
     pub(crate) fn begin(&self, plan: &Arc<Plan>) -> Begun {
         self.begin_with(plan, Arc::new(self.clock.clone()))
     }
 
-    /// The same with another clock.
+    /// As [`Self::begin`], with another clock.
     pub(crate) fn begin_with(&self, plan: &Arc<Plan>, clock: Arc<dyn Clock>) -> Begun {
         let (plan, clone, input) = (Arc::clone(plan), self.parts(), self.input());
         let recorded = self.recorded.clone();
@@ -163,7 +163,7 @@ impl World {
         }))
     }
 
-    /// What the recorded steps were given: `node visit` and the input, in the order of names.
+    /// Returns the rebuilt inputs of the recorded steps: `node visit` and the input, by name.
     pub(crate) async fn refill(&self, plan: &Arc<Plan>) -> BTreeMap<String, Value> {
         let wanted = self.recorded.iter().map(|row| (row.node.clone(), row.visit)).collect();
         let (parts, random) = (self.parts(), SeededRandom::new(1));
@@ -211,12 +211,12 @@ impl World {
         }
     }
 
-    /// Runs to the end in real time, as what calls out has to.
+    /// Runs to the end in real time, as external calls require.
     pub(crate) async fn run_outside(&self, plan: &Arc<Plan>) -> Result<Value, RunError> {
         self.begin_with(plan, Arc::new(kernel::SystemClock::new())).end().await
     }
 
-    /// Runs to the end, with the clock moved on whenever all wait.
+    /// Runs to the end, and advances the clock whenever all tasks wait.
     pub(crate) async fn run(&self, plan: &Arc<Plan>) -> Result<Value, RunError> {
         let begun = self.begin(plan);
         for _ in 0..100_000 {
@@ -230,7 +230,7 @@ impl World {
     }
 }
 
-/// What a run of its own task touches.
+/// The dependencies of a run on its own task.
 struct Parts {
     journal: Arc<MemoryJournal>,
     sink: Arc<MemoryOutput>,
@@ -275,7 +275,8 @@ impl Parts {
     }
 }
 
-/// Real time: what answers is a real server. Reading the machine's certificates takes longer than most tests.
+/// Uses real time, because real servers answer. Cached: reading the machine's certificates takes longer than most
+/// tests.
 pub(crate) fn outbound(allow: &[net::HostPort]) -> net::Client {
     static CLOSED: OnceLock<net::Client> = OnceLock::new();
     let make = || {
@@ -289,7 +290,7 @@ pub(crate) fn outbound(allow: &[net::HostPort]) -> net::Client {
 pub(crate) struct Begun(tokio::task::JoinHandle<Result<Completed, RunError>>);
 
 impl Begun {
-    /// Drops the run where it is.
+    /// Drops the run in its current state.
     pub(crate) fn drop_it(&self) {
         self.0.abort();
     }
@@ -302,20 +303,20 @@ impl Begun {
         self.completed().await.map(|completed| completed.output)
     }
 
-    /// The end with its warning.
+    /// The outcome with its warning.
     pub(crate) async fn completed(self) -> Result<Completed, RunError> {
         self.0.await.unwrap()
     }
 }
 
-/// Lets every task go as far as it can (the test runtime has one thread).
+/// Lets every task run as far as it can (the test runtime has one thread).
 pub(crate) async fn settle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }
 }
 
-/// What an instance that takes the run over reads from the journal's first rows.
+/// Returns the rows that an instance reads when it takes the run over.
 pub(crate) fn recorded(rows: &[StepRecord]) -> Vec<RecordedStep> {
     let mut last: BTreeMap<(&str, u32, u32), &StepRecord> = BTreeMap::new();
     for row in rows {
@@ -347,7 +348,7 @@ pub(crate) fn recorded(rows: &[StepRecord]) -> Vec<RecordedStep> {
         .collect()
 }
 
-/// The machine's clock after it was set back: wall time before `noon`, monotonic time as ever.
+/// The machine's clock after it was set back: wall time before `noon`, monotonic time unchanged.
 pub(crate) struct SetBack(pub(crate) ManualClock);
 
 impl Clock for SetBack {
@@ -369,7 +370,7 @@ pub(crate) async fn result(node: Value, inputs: Value) -> Result<Value, RunError
     World::new().inputs(inputs).run(&plan(&alone(&node))).await
 }
 
-/// What a graph of this one node is refused for, as `pointer code` with pointers below the node.
+/// Returns the reasons why a graph with only this node is refused, as `pointer code` with pointers below the node.
 pub(crate) fn refused(node: &Value) -> Vec<String> {
     let problems = engine::check(&alone(node)).err().unwrap_or_default();
     for problem in &problems {
@@ -381,7 +382,7 @@ pub(crate) fn refused(node: &Value) -> Vec<String> {
     problems.iter().map(below).collect()
 }
 
-/// No limits.
+/// A budget without limits.
 struct NoBudget;
 
 #[async_trait::async_trait]

@@ -122,7 +122,7 @@ fn audio_has_many_forms() {
 #[test]
 fn office_documents_are_known_by_their_parts() {
     assert_eq!(detect(&office("word/document2.xml"), "a"), Some(Media::Docx));
-    // An embedded workbook has headers of its own.
+    // An embedded workbook has its own headers.
     let sheet = office("xl/workbook.xml");
     let entries: [(&str, &[u8]); 3] =
         [("[Content_Types].xml", b""), ("word/embeddings/a.xlsx", &sheet), ("word/document.xml", b"")];

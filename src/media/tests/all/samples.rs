@@ -1,8 +1,8 @@
-//! The smallest files with the real structure of each format.
+//! The smallest files with each format's real structure.
 
 use media::{Detector, Media};
 
-/// Detects a file that comes in pieces of this size, and checks that an early refusal is final.
+/// Detects a file in pieces of this size, and checks that an early refusal is final.
 pub(crate) fn detect_in(bytes: &[u8], name: &str, piece: usize) -> Option<Media> {
     let mut detector = Detector::new();
     let mut refused = false;
@@ -16,7 +16,7 @@ pub(crate) fn detect_in(bytes: &[u8], name: &str, piece: usize) -> Option<Media>
     media
 }
 
-/// Detects a file whole, byte by byte and in pieces of 7.
+/// Detects a file as a whole, byte by byte, and in pieces of 7 bytes.
 pub(crate) fn detect(bytes: &[u8], name: &str) -> Option<Media> {
     let whole = detect_in(bytes, name, bytes.len().max(1));
     for piece in [1, 7] {
@@ -79,7 +79,7 @@ pub(crate) fn element(id: &[u8], data: &[u8]) -> Vec<u8> {
     join(&[id, &[0x80 | u8::try_from(data.len()).unwrap()], data])
 }
 
-/// A live recording: the sizes of segment and cluster are unknown.
+/// A live recording: segment and cluster have unknown sizes.
 pub(crate) fn webm(doc_type: &[u8], tracks: &[(u8, &[u8])]) -> Vec<u8> {
     let entries: Vec<Vec<u8>> = tracks
         .iter()
@@ -118,12 +118,12 @@ pub(crate) fn mp4(brand: &[u8; 4], handlers: &[&[u8; 4]]) -> Vec<u8> {
     join(&[&sized(b"ftyp", &join(&[brand, &[0; 4], brand])), &data, &sized(b"moov", &tracks.concat())])
 }
 
-/// A page of Ogg; the flag 2 is the first of its stream.
+/// An Ogg page; flag 2 marks the first one in its stream.
 pub(crate) fn page(flags: u8, packet: &[u8]) -> Vec<u8> {
     join(&[b"OggS\0", &[flags], &[0; 20], &[1, u8::try_from(packet.len()).unwrap()], packet])
 }
 
-/// Frames of MPEG 1, layer III, 128 kbit/s, 44.1 kHz.
+/// MPEG 1 frames: layer III, 128 kbit/s, 44.1 kHz.
 pub(crate) fn frames(count: usize) -> Vec<u8> {
     let mut frame = vec![0; 417];
     frame[..4].copy_from_slice(b"\xff\xfb\x90\x64");
@@ -141,7 +141,7 @@ pub(crate) fn pdf() -> Vec<u8> {
 const DOCX: &str = "word/document.xml";
 const ODT: &[u8] = b"application/vnd.oasis.opendocument.text";
 
-/// Every type, with a name that says nothing unless the type is a text.
+/// Every type, with a neutral name unless the type is a text.
 pub(crate) fn all() -> Vec<(Media, &'static str, Vec<u8>)> {
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89".to_vec();
     vec![

@@ -1,4 +1,4 @@
-//! Putting an answer together from the blocks that the events open, fill and close.
+//! Assembles an answer from content blocks: events open, fill and close them.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::transport::{Assembly, Call, MOST_CALLS, Wrong, kind_of_error, said_in};
 use crate::{ModelAnswer, Usage};
 
-/// Most blocks of one answer.
+/// Maximum content blocks per answer.
 const MOST_BLOCKS: usize = 1_024;
 
-/// An answer as far as it has come.
+/// A partially received answer.
 pub(super) struct Answer {
     /// The tool whose arguments are the answer.
     answers_by: Option<String>,
@@ -21,16 +21,16 @@ pub(super) struct Answer {
     over: bool,
 }
 
-/// A part of the answer.
+/// A content block.
 struct Block {
     index: u64,
-    /// As it was opened; what it is filled with stands beside.
+    /// The block as opened; `filled` and `signature` collect its content.
     opened: Value,
     filled: String,
     signature: String,
 }
 
-/// An event of a stream; a whole answer has the type `message` and its members beside.
+/// A stream event. A complete answer has the type `message` and its fields at the top level.
 #[derive(Deserialize)]
 struct Event {
     #[serde(rename = "type")]
@@ -77,7 +77,7 @@ struct Delta {
     stop_reason: Option<String>,
 }
 
-/// Later counts replace earlier ones, member by member.
+/// Later counts replace earlier ones, field by field.
 #[derive(Deserialize, Default, Clone, Copy)]
 struct Counted {
     #[serde(default)]
@@ -121,7 +121,7 @@ impl Answer {
         });
     }
 
-    /// Opens a block; one of a whole answer is filled already.
+    /// Opens a block. In a complete answer, the block already has its content.
     fn open(&mut self, index: u64, opened: Value) -> Result<String, Wrong> {
         if self.blocks.len() >= MOST_BLOCKS {
             return Err(Wrong::Garbage(format!("the answer has more than {MOST_BLOCKS} parts")));
@@ -129,7 +129,7 @@ impl Answer {
         let filled = match opened.get("type").and_then(Value::as_str) {
             Some("text") => opened.get("text").and_then(Value::as_str).unwrap_or_default().to_owned(),
             Some("thinking") => opened.get("thinking").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            // A stream opens a call with an empty object, and its pieces make a whole one.
+            // A stream opens a call with an empty object and sends the input in pieces.
             Some("tool_use") => match opened.get("input") {
                 Some(Value::Object(input)) if !input.is_empty() => json!(input).to_string(),
                 _ => String::new(),
@@ -161,7 +161,7 @@ impl Answer {
         Ok(if speaks { piece.to_owned() } else { String::new() })
     }
 
-    /// Whether what fills the block is the answer's text.
+    /// Whether the block's content is the answer's text.
     fn speaks(&self, block: &Block) -> bool {
         match block.kind() {
             "text" => self.answers_by.is_none(),
@@ -184,7 +184,7 @@ impl Block {
         self.member("name")
     }
 
-    /// The block as a whole answer would have it.
+    /// The block as a complete answer would contain it.
     fn whole(&self) -> Value {
         let mut whole = self.opened.clone();
         let Some(members) = whole.as_object_mut() else { return whole };
@@ -229,7 +229,7 @@ impl Assembly for Answer {
                 let said = said_in(&json!({"error": event.error})).unwrap_or_else(|| "an error".to_owned());
                 Err(Wrong::Error(kind_of_error(&event.error), said))
             }
-            // `ping`, and what may come to be: the protocol asks to pass over it.
+            // `ping`, and future event types, which the protocol requires clients to ignore.
             _ => Ok(String::new()),
         }
     }
@@ -276,7 +276,7 @@ impl Assembly for Answer {
         if let Some(answered) = answered {
             text = answered;
         } else if self.answers_by.is_some() && tool_calls.is_empty() {
-            // It has spoken instead: the caller will see that this is not JSON.
+            // The model wrote text instead of calling the tool; the caller detects that the text is not JSON.
             text = self.blocks.iter().filter(|b| b.kind() == "text").map(|b| b.filled.as_str()).collect();
         }
         let thought = self.blocks.iter().any(|b| matches!(b.kind(), "thinking" | "redacted_thinking"));

@@ -1,16 +1,16 @@
-//! The request as the protocol has it.
+//! Builds request bodies.
 
 use serde_json::{Map, Value, json};
 
 use crate::encoded::{base64, object};
 use crate::{Message, ModelRequest, Part, Role, Tool};
 
-/// The protocol wants a limit of the answer, always.
+/// The protocol requires an answer limit.
 const MAX_TOKENS: u32 = 8_192;
-/// Models whose answers are shorter than that.
+/// Models with a lower answer limit.
 const SHORT: [&str; 3] = ["claude-3-haiku", "claude-3-opus", "claude-3-sonnet"];
 const SHORT_MAX_TOKENS: u32 = 4_096;
-/// Models from before the endpoint could hold a schema itself.
+/// Models released before the endpoint could enforce a schema.
 const BEFORE_FORMATS: [&str; 7] = [
     "claude-2",
     "claude-instant",
@@ -20,9 +20,9 @@ const BEFORE_FORMATS: [&str; 7] = [
     "claude-sonnet-4-0",
     "claude-sonnet-4-2",
 ];
-/// The tool that an answer is put into where the endpoint does not hold a schema itself.
+/// The tool whose arguments are the answer if the endpoint cannot enforce the schema.
 const ANSWER: &str = "answer";
-/// What the endpoint's own way of holding a schema does not know.
+/// Schema keywords that the endpoint cannot enforce.
 const NOT_HELD: [&str; 9] = [
     "minimum",
     "maximum",
@@ -35,7 +35,7 @@ const NOT_HELD: [&str; 9] = [
     "oneOf",
 ];
 
-/// The body of a request, and the tool whose arguments will be the answer.
+/// Builds the request body and names the tool whose arguments will be the answer.
 pub(super) fn write(request: &ModelRequest) -> (Value, Option<String>) {
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| {
@@ -55,7 +55,7 @@ pub(super) fn write(request: &ModelRequest) -> (Value, Option<String>) {
     }
     set("messages", messages);
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
-    // The endpoint refuses calls of tools that are not declared, such as those that the page of a chat has run.
+    // The endpoint refuses calls to undeclared tools, such as tools that a chat page has run.
     let called = if tools.is_empty() { called_tools(&request.messages) } else { Vec::new() };
     let mut answers_by = None;
     if let Some(schema) = &request.response_schema {
@@ -85,7 +85,7 @@ pub(super) fn write(request: &ModelRequest) -> (Value, Option<String>) {
     (Value::Object(body), answers_by)
 }
 
-/// A declaration of each tool that an earlier message calls.
+/// A declaration for each tool that an earlier message calls.
 fn called_tools(messages: &[Message]) -> Vec<Value> {
     let mut names: Vec<&str> =
         messages.iter().flat_map(|message| &message.tool_calls).map(|call| call.name.as_str()).collect();
@@ -98,7 +98,8 @@ fn called_tools(messages: &[Message]) -> Vec<Value> {
         .collect()
 }
 
-/// The system prompt, and turns that alternate between user and assistant: neighbours of one side are one turn.
+/// Returns the system prompt and the turns, which alternate between user and assistant: adjacent messages from one side
+/// are merged.
 fn conversation(messages: &[Message]) -> (Option<String>, Value) {
     let system: Vec<&str> =
         messages.iter().filter(|said| said.role == Role::System).map(|said| said.content.as_str()).collect();
@@ -113,7 +114,7 @@ fn conversation(messages: &[Message]) -> (Option<String>, Value) {
     }
     turns.retain(|(_, blocks)| !blocks.is_empty());
     let mut system = Some(system.join("\n\n")).filter(|system| !system.trim().is_empty());
-    // A conversation needs a turn; instructions alone are one.
+    // A conversation needs a turn; instructions without messages become one.
     if turns.is_empty()
         && let Some(alone) = system.take()
     {
@@ -135,7 +136,7 @@ fn blocks(message: &Message) -> Vec<Value> {
         let id = message.tool_call_id.as_deref().unwrap_or_default();
         return vec![json!({"type": "tool_result", "tool_use_id": id, "content": message.content})];
     }
-    // A text without letters is refused.
+    // The endpoint refuses blank texts.
     let said = (!message.content.trim().is_empty()).then(|| text(&message.content));
     let calls = message.tool_calls.iter().filter(|_| message.role == Role::Assistant);
     let calls = calls
@@ -166,7 +167,7 @@ fn tool(tool: &Tool) -> Value {
     json!({"name": name, "description": description, "input_schema": as_object(parameters)})
 }
 
-/// A tool takes an object, and its schema has to say so.
+/// A tool takes an object, and its schema must say so.
 fn as_object(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(members) = schema.as_object_mut() {
@@ -175,7 +176,7 @@ fn as_object(schema: &Value) -> Value {
     schema
 }
 
-/// Whether the endpoint holds the schema itself: it wants every object closed and knows few bounds.
+/// Whether the endpoint can enforce the schema: it requires closed objects and supports few keywords.
 fn is_held(schema: &Value) -> bool {
     fn every(schema: &Value) -> bool {
         match schema {
@@ -229,7 +230,7 @@ mod tests {
                                                 {"type": "tool_result", "tool_use_id": "t2", "content": "3"},
                                                 {"type": "text", "text": "and?"}]}])
         );
-        // A request without tools declares those that were called before, and calls none.
+        // A request without tools declares the tools called earlier, and allows no calls.
         assert_eq!(
             (&body["tools"][0]["name"], &body["tool_choice"]),
             (&json!("add"), &json!({"type": "none"}))

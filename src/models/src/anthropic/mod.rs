@@ -1,4 +1,4 @@
-//! `anthropic/<model>`: `POST <base>/v1/messages`, answered as a stream of events.
+//! `anthropic/<model>`: `POST <base>/v1/messages`, answered as an event stream.
 //!
 //! Source: `docs/adr/0006-models.md`; Anthropic's Messages API, version 2023-06-01.
 
@@ -16,18 +16,18 @@ use self::answer::Answer;
 use super::transport::{Endpoint, KeyAs, Sending, body_of};
 use super::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 
-/// Where the API is, unless the operator says otherwise.
+/// The default base URL.
 pub(super) const BASE: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
 
-/// One endpoint.
+/// An Anthropic endpoint.
 pub struct Anthropic(Endpoint);
 
 impl Anthropic {
-    /// The endpoint at `base_url`, with or without the `/v1` at its end. The key goes into `x-api-key`.
+    /// Creates an endpoint at `base_url`, with or without a trailing `/v1`. The key is sent as `x-api-key`.
     ///
     /// # Errors
-    /// [`super::ModelErrorKind::NotConfigured`] when `base_url` is no http or https address.
+    /// [`super::ModelErrorKind::NotConfigured`] if `base_url` is not an http or https URL.
     pub fn new(
         client: Client,
         base_url: &str,
@@ -38,12 +38,12 @@ impl Anthropic {
         Ok(Self(endpoint.versioned("v1")))
     }
 
-    /// Another limit for the bytes of an answer.
+    /// Sets the maximum answer bytes.
     pub(super) fn bounded(self, most: Option<u64>) -> Self {
         Self(self.0.bounded(most))
     }
 
-    /// Other limits: until the head, and between two pieces.
+    /// Sets the timeouts: until the head, and between two chunks.
     #[must_use]
     pub fn patience(mut self, head: Duration, idle: Duration) -> Self {
         self.0.patience(head, idle);

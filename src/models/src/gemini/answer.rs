@@ -1,4 +1,4 @@
-//! Putting an answer together from the parts that come.
+//! Assembles an answer from content parts.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use crate::transport::{Assembly, Call, MOST_CALLS, Wrong, kind_of_error, said_in};
 use crate::{ModelAnswer, ModelErrorKind, ToolCall, Usage};
 
-/// Most parts of one answer.
+/// Maximum parts per answer.
 const MOST_PARTS: usize = 65_536;
 
-/// An answer as far as it has come.
+/// A partially received answer.
 #[derive(Default)]
 pub(super) struct Answer {
     text: String,
     calls: Vec<ToolCall>,
-    /// Everything as it came, neighbouring texts joined.
+    /// All parts as received; adjacent texts are joined.
     parts: Vec<Value>,
     usage: Option<Usage>,
     finish_reason: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct Answer {
     has_candidate: bool,
 }
 
-/// A chunk of a stream, or a whole answer.
+/// A stream chunk, or a complete answer.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -133,7 +133,7 @@ impl Assembly for Answer {
             }
             if let Some(reason) = candidate.finish_reason {
                 if reason.contains("FUNCTION_CALL") || reason.contains("TOOL_CALL") {
-                    // Written at random: the next one may be good.
+                    // Sampling is random, so a retry may succeed.
                     let said = format!("the model wrote a tool call that cannot be parsed ({reason})");
                     return Err(Wrong::Error(ModelErrorKind::Unavailable, said));
                 }
@@ -176,7 +176,7 @@ impl Assembly for Answer {
     }
 }
 
-/// Thoughts are written and charged like the answer.
+/// Thoughts are billed as output.
 pub(super) fn usage(usage: &Value) -> Option<Usage> {
     let number = |name: &str| usage.get(name).and_then(Value::as_u64);
     let input = number("promptTokenCount")?;

@@ -1,16 +1,16 @@
-//! The request as the protocol has it.
+//! Builds request bodies.
 
 use serde_json::{Map, Value, json};
 
 use crate::encoded::{base64, object};
 use crate::{Message, ModelRequest, Part, Role, Tool};
 
-/// Models that hold a schema and call tools in one request.
+/// Models that support a schema and tools in one request.
 const BOTH: &str = "gemini-3";
-/// The largest seed: the protocol has 32 bits with a sign.
+/// The largest seed: the protocol uses signed 32-bit integers.
 const MOST_SEED: u64 = 0x7FFF_FFFF;
 
-/// The body of a request.
+/// Builds a request body.
 pub(super) fn write(request: &ModelRequest) -> Value {
     let mut body = Map::new();
     let mut settings = Map::new();
@@ -32,7 +32,8 @@ pub(super) fn write(request: &ModelRequest) -> Value {
             set("responseMimeType", json!("application/json"));
             set("responseJsonSchema", schema.clone());
         } else {
-            // The endpoint refuses a schema beside tools; the model is told instead, and the answer is checked here.
+            // The endpoint refuses a schema together with tools. The prompt states the schema instead, and the service
+            // checks the answer.
             system.push(format!(
                 "Your final answer must be JSON that fits this schema, and nothing else: {schema}"
             ));
@@ -42,7 +43,7 @@ pub(super) fn write(request: &ModelRequest) -> Value {
         body.insert("generationConfig".to_owned(), Value::Object(settings));
     }
     let mut contents = contents(&request.messages);
-    // A conversation needs a turn; instructions alone are one.
+    // A conversation needs a turn; instructions without messages become one.
     if contents.is_empty() {
         contents.push(json!({"role": "user", "parts": [{"text": std::mem::take(&mut system).join("\n\n")}]}));
     }
@@ -65,7 +66,7 @@ fn said_by(messages: &[Message], role: Role) -> Vec<String> {
         .collect()
 }
 
-/// Turns of user and model; neighbours of one side are one turn.
+/// The turns, which alternate between user and model; adjacent messages from one side are merged.
 fn contents(messages: &[Message]) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -112,7 +113,7 @@ fn model(message: &Message) -> Vec<Value> {
     text(message).into_iter().chain(calls).collect()
 }
 
-/// What a tool answered. The protocol knows the tool by its name, and by an id only where it gave one.
+/// A tool's result. The protocol identifies the tool by name, and by id only if the model sent one.
 fn result(message: &Message, before: &[Message]) -> Value {
     let id = message.tool_call_id.as_deref().unwrap_or_default();
     let asked = before.iter().rev().find_map(|said| {

@@ -18,7 +18,7 @@ struct Entry {
     values: Vec<f64>,
 }
 
-/// The body of a request.
+/// Builds a request body.
 pub(super) fn write(request: &EmbedRequest, resource: &str) -> Value {
     let one = |text: &String| {
         let mut one = json!({"model": resource, "content": {"parts": [{"text": text}]}});
@@ -30,7 +30,7 @@ pub(super) fn write(request: &EmbedRequest, resource: &str) -> Value {
     json!({"requests": request.texts.iter().map(one).collect::<Vec<_>>()})
 }
 
-/// The vectors, in the order of the texts.
+/// Reads the vectors, in text order.
 pub(super) fn read(document: Value, request: &EmbedRequest) -> Result<Embeddings, String> {
     let document: Document =
         serde_json::from_value(document).map_err(|why| format!("the answer cannot be read: {why}"))?;

@@ -1,7 +1,7 @@
 //! `gemini/<model>`: `POST <base>/v1beta/models/<model>:streamGenerateContent?alt=sse`, `:batchEmbedContents`, and
 //! `:generateContent` for transcription.
 //!
-//! The key goes into a header, never into the address: addresses stand in logs. Source: `docs/adr/0006-models.md`;
+//! The key is sent as a header, never in the URL, because URLs appear in logs. Source: `docs/adr/0006-models.md`;
 //! Google's Gemini API, v1beta.
 
 mod answer;
@@ -23,17 +23,17 @@ use super::{
     TranscribeRequest, Transcript,
 };
 
-/// Where the API is, unless the operator says otherwise.
+/// The default base URL.
 pub(super) const BASE: &str = "https://generativelanguage.googleapis.com";
 
-/// One endpoint.
+/// A Gemini endpoint.
 pub struct Gemini(Endpoint);
 
 impl Gemini {
-    /// The endpoint at `base_url`, with or without the version at its end. The key goes into `x-goog-api-key`.
+    /// Creates an endpoint at `base_url`, with or without a trailing version. The key is sent as `x-goog-api-key`.
     ///
     /// # Errors
-    /// [`super::ModelErrorKind::NotConfigured`] when `base_url` is no http or https address.
+    /// [`super::ModelErrorKind::NotConfigured`] if `base_url` is not an http or https URL.
     pub fn new(
         client: Client,
         base_url: &str,
@@ -44,12 +44,12 @@ impl Gemini {
         Ok(Self(endpoint.versioned("v1beta")))
     }
 
-    /// Another limit for the bytes of an answer.
+    /// Sets the maximum answer bytes.
     pub(super) fn bounded(self, most: Option<u64>) -> Self {
         Self(self.0.bounded(most))
     }
 
-    /// Other limits: until the head, and between two pieces.
+    /// Sets the timeouts: until the head, and between two chunks.
     #[must_use]
     pub fn patience(mut self, head: Duration, idle: Duration) -> Self {
         self.0.patience(head, idle);
@@ -57,7 +57,7 @@ impl Gemini {
     }
 }
 
-/// `models/<model>`, unless the name says itself what it is: `tunedModels/…`.
+/// `models/<model>`, unless the name already contains a resource type: `tunedModels/…`.
 fn resource(model: &str) -> String {
     if model.contains('/') { model.to_owned() } else { format!("models/{model}") }
 }

@@ -1,4 +1,4 @@
-//! Putting an answer together from what a stream says bit by bit.
+//! Assembles an answer from stream chunks.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::transport::{Assembly, Call, MOST_CALLS, Wrong, kind_of_error, said_in};
 use crate::{ModelAnswer, Usage};
 
-/// An answer as far as it has come.
+/// A partially received answer.
 #[derive(Default)]
 pub(super) struct Answer {
     text: String,
@@ -18,8 +18,7 @@ pub(super) struct Answer {
     has_choice: bool,
 }
 
-/// A document: a chunk of a stream, or a whole answer. Endpoints leave members out or send `null`; only what is used
-/// here is read.
+/// A stream chunk or a complete answer. Endpoints omit members or send `null`; only the members used here are read.
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
@@ -135,7 +134,7 @@ impl Assembly for Answer {
 impl Answer {
     fn call(&mut self, said: SaidCall) -> Result<(), Wrong> {
         let id = said.id.filter(|id| !id.is_empty());
-        // Endpoints that leave the index out send each call whole, or repeat its id.
+        // Endpoints that omit the index send each call complete, or repeat its id.
         let known = match (said.index, &id) {
             (Some(index), _) => self.calls.iter().position(|call| call.index == Some(index)),
             (None, Some(id)) => self.calls.iter().position(|call| call.id == *id),
@@ -165,7 +164,7 @@ impl Answer {
     }
 }
 
-/// Content is a text, or a list of parts of which some are text.
+/// Content is a text or a list of parts, some of them text.
 fn text(content: Value) -> String {
     match content {
         Value::String(text) => text,

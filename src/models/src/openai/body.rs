@@ -1,17 +1,17 @@
-//! The request as the protocol has it.
+//! Builds request bodies.
 
 use serde_json::{Map, Value, json};
 
 use crate::encoded::{data_url, object};
 use crate::{Message, ModelRequest, Part, Role, Tool, ToolCall};
 
-/// Models that refuse `max_tokens` and want it called otherwise.
+/// Models that refuse `max_tokens` and require its new name.
 const RENAMED_LIMIT: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
 
-/// The largest seed that every reader of JSON takes for what it is.
+/// The largest seed that every JSON reader represents exactly.
 const MOST_SEED: u64 = (1 << 53) - 1;
 
-/// The body of a request.
+/// Builds a request body.
 pub(super) fn write(request: &ModelRequest) -> Value {
     let messages: Vec<Value> = request.messages.iter().map(message).collect();
     let mut body = Map::new();
@@ -58,7 +58,7 @@ fn message(message: &Message) -> Value {
     Value::Object(written)
 }
 
-/// The text; with parts, a list that begins with it.
+/// The text; with parts, a list that begins with the text.
 fn content(message: &Message) -> Value {
     let mut parts: Vec<Value> = message.sent_parts().map(part).collect();
     if parts.is_empty() {
@@ -94,8 +94,7 @@ fn tool(tool: &Tool) -> Value {
     json!({"type": "function", "function": {"name": name, "description": description, "parameters": parameters}})
 }
 
-/// Whether the endpoint may be asked to hold the schema itself: it refuses to where an object is left open or has a
-/// member that may be missing.
+/// Whether the endpoint can enforce the schema: it refuses schemas with an open object or an optional member.
 fn is_strict(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {

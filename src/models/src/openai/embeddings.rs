@@ -22,7 +22,7 @@ struct Entry {
     embedding: Vec<f64>,
 }
 
-/// The body of a request.
+/// Builds a request body.
 pub(super) fn write(request: &EmbedRequest) -> Value {
     let mut body = json!({"model": request.model, "input": request.texts, "encoding_format": "float"});
     if let (Some(dimensions), Some(members)) = (request.dimensions, body.as_object_mut()) {
@@ -31,7 +31,7 @@ pub(super) fn write(request: &EmbedRequest) -> Value {
     body
 }
 
-/// The vectors of `count` texts, in the order of the texts.
+/// Reads the vectors of `count` texts, in text order.
 pub(super) fn read(document: Value, count: usize) -> Result<Embeddings, String> {
     let mut document: Document =
         serde_json::from_value(document).map_err(|why| format!("the answer cannot be read: {why}"))?;

@@ -1,8 +1,8 @@
-//! `openai/<model>`, and whatever speaks the same protocol: `POST <base>/chat/completions`, `<base>/embeddings` and
+//! `openai/<model>` and compatible endpoints: `POST <base>/chat/completions`, `<base>/embeddings` and
 //! `<base>/audio/transcriptions`.
 //!
-//! The answer is asked for as a stream of events and handed on piece by piece. An endpoint that answers with one JSON
-//! document instead is understood too. Source: `docs/adr/0006-models.md`.
+//! Requests an event stream and forwards the text piece by piece. Also accepts a single JSON document instead of the
+//! stream. Source: `docs/adr/0006-models.md`.
 
 mod answer;
 mod body;
@@ -23,18 +23,18 @@ use super::{
     Transcript,
 };
 
-/// Where OpenAI itself is.
+/// OpenAI's base URL.
 pub(super) const BASE: &str = "https://api.openai.com/v1";
 
-/// One endpoint.
+/// An OpenAI-compatible endpoint.
 pub struct OpenAi(Endpoint);
 
 impl OpenAi {
-    /// The endpoint at `base_url`, which ends in `/v1` as OpenAI's clients have it. Without a key no `Authorization`
-    /// is sent.
+    /// Creates an endpoint at `base_url`, which ends in `/v1` as for OpenAI's clients. Without a key, no
+    /// `Authorization` is sent.
     ///
     /// # Errors
-    /// [`super::ModelErrorKind::NotConfigured`] when `base_url` is no http or https address.
+    /// [`super::ModelErrorKind::NotConfigured`] if `base_url` is not an http or https URL.
     pub fn new(
         client: Client,
         base_url: &str,
@@ -44,12 +44,12 @@ impl OpenAi {
         Endpoint::new(client, base_url, (key, KeyAs::Bearer), clock).map(Self)
     }
 
-    /// Another limit for the bytes of an answer.
+    /// Sets the maximum answer bytes.
     pub(super) fn bounded(self, most: Option<u64>) -> Self {
         Self(self.0.bounded(most))
     }
 
-    /// Other limits: until the head, and between two pieces.
+    /// Sets the timeouts: until the head, and between two chunks.
     #[must_use]
     pub fn patience(mut self, head: Duration, idle: Duration) -> Self {
         self.0.patience(head, idle);

@@ -7,7 +7,7 @@ use super::answer::usage;
 use crate::transport::{Form, FormFile};
 use crate::{ModelError, ModelErrorKind, TranscribeRequest, Transcript};
 
-/// The media types that the endpoint accepts. It tells them apart by the file's name.
+/// The accepted media types. The endpoint distinguishes them by file name.
 const TYPES: [(&str, &str); 7] = [
     ("audio/webm", "audio.webm"),
     ("audio/mp4", "audio.mp4"),
@@ -25,7 +25,7 @@ struct Document {
     usage: Value,
 }
 
-/// The body of a request.
+/// Builds a request body.
 ///
 /// # Errors
 /// [`ModelErrorKind::Rejected`] if the endpoint does not accept the media type.
@@ -43,7 +43,7 @@ pub(super) fn write(request: &TranscribeRequest) -> Result<Form, ModelError> {
     Ok(Form::new(&fields, &FormFile { field: "file", file_name, mime_type, bytes: &request.audio }))
 }
 
-/// The transcript in an answer.
+/// Reads the transcript.
 pub(super) fn read(document: Value) -> Result<Transcript, String> {
     let document: Document =
         serde_json::from_value(document).map_err(|why| format!("the answer cannot be read: {why}"))?;

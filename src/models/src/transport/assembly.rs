@@ -1,47 +1,47 @@
-//! Putting an answer together, whatever the dialect.
+//! Assembles answers, independent of the dialect.
 
 use crate::{ModelAnswer, ModelErrorKind, ToolCall};
 
-/// Most tools that one answer may call.
+/// Maximum tool calls per answer.
 pub(crate) const MOST_CALLS: usize = 128;
 
-/// Why a document is none of an answer.
+/// The reason that a document is not part of an answer.
 #[derive(Debug)]
 pub(crate) enum Wrong {
-    /// It cannot be understood.
+    /// The document is not valid.
     Garbage(String),
-    /// It is the endpoint's error.
+    /// The document is the endpoint's error.
     Error(ModelErrorKind, String),
 }
 
 impl Wrong {
-    /// A document that is not what the protocol has there.
+    /// A document that does not match the protocol.
     pub(crate) fn unreadable(why: impl std::fmt::Display) -> Self {
         Self::Garbage(format!("the answer cannot be read: {why}"))
     }
 }
 
-/// An answer as far as it has come.
+/// A partially received answer.
 pub(crate) trait Assembly: Send {
-    /// Takes the next document and yields the text that it adds.
+    /// Consumes the next document and returns the text that it adds.
     fn take(&mut self, data: &str) -> Result<String, Wrong>;
 
-    /// Whether the endpoint has said why the answer ends: a body that ends now is whole.
+    /// Whether the finish reason has arrived: the answer is complete even if the body ends now.
     fn is_complete(&self) -> bool;
 
-    /// Whether the endpoint has said that nothing follows.
+    /// Whether the endpoint has marked the end of the stream.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// Whether nothing has come.
+    /// Whether nothing has arrived.
     fn is_empty(&self) -> bool;
 
-    /// The answer.
+    /// Returns the answer.
     fn finish(self) -> Result<ModelAnswer, String>;
 }
 
-/// A tool's call whose arguments come in pieces.
+/// A tool call whose arguments arrive in pieces.
 #[derive(Default)]
 pub(crate) struct Call {
     pub(crate) index: Option<u64>,
@@ -51,7 +51,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The whole call; `index` is its place in the answer.
+    /// Builds the complete call; `index` is its position in the answer.
     pub(crate) fn finish(self, index: usize) -> Result<ToolCall, String> {
         let Self { id, name, arguments, .. } = self;
         if name.is_empty() {

@@ -1,4 +1,4 @@
-//! The answer's body as documents: the events of a stream, or the one document that stands there instead.
+//! Splits the response body into documents: stream events, or one JSON document instead of a stream.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,36 +8,36 @@ use futures_util::stream::unfold;
 use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use net::{NetError, Response};
 
-/// Bytes of one line; what is longer is no event of a model.
+/// Maximum bytes per line; a longer line is not a model's event.
 const MOST_LINE: usize = 1024 * 1024;
-/// Some editors put it at the start; the reader of events does not survive it.
+/// Some editors add a byte order mark at the start; the event reader cannot handle it.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The next of the answer.
+/// The next item of the body.
 pub(super) enum Item {
     /// A document.
     Data(String),
-    /// The stream says that it is over.
+    /// The stream's end marker.
     Done,
-    /// The body is over.
+    /// The body has ended.
     End,
-    /// The body cannot be had.
+    /// The body cannot be received.
     Fault(NetError),
-    /// The body cannot be understood.
+    /// The body is not valid.
     Garbage(&'static str),
 }
 
 type Bodies = Pin<Box<dyn Stream<Item = Result<Vec<u8>, Stop>> + Send>>;
 
-/// Reads documents.
+/// Reads documents from a body.
 pub(super) enum Items {
-    /// Of a stream of events.
+    /// An event stream.
     Events(Pin<Box<EventStream<Bodies>>>),
-    /// The only one.
+    /// A single document.
     Document(Option<Result<String, Stop>>),
 }
 
-/// Why a body is not read on.
+/// The reason that reading stopped.
 #[derive(Debug)]
 pub(super) enum Stop {
     Fault(NetError),
@@ -62,8 +62,8 @@ impl From<Stop> for Item {
 }
 
 impl Items {
-    /// Looks at how the body begins: a document begins with a brace, a stream of events never does. What the head says
-    /// of it is wrong too often.
+    /// Detects the format by the first byte: a document begins with a brace, an event stream never does. The content
+    /// type is wrong too often.
     pub(super) async fn read(mut answer: Response) -> Result<Self, NetError> {
         let mut start = Vec::new();
         let mut ended = false;
@@ -108,7 +108,7 @@ impl Items {
 }
 
 impl Items {
-    /// Nothing more is wanted. Where the body's end is here already, the connection can be used again.
+    /// Stops reading. If the body has already ended, the connection can be reused.
     pub(super) fn let_go(&mut self) {
         if let Self::Events(events) = self {
             let _ = events.next().now_or_never();
@@ -116,7 +116,7 @@ impl Items {
     }
 }
 
-/// The rest of a body behind its start, as long as its lines end.
+/// The body after its `start`; fails on a line without an end.
 fn pieces(answer: Response, start: Vec<u8>) -> impl Stream<Item = Result<Vec<u8>, Stop>> + Send {
     unfold((Some(answer), Some(start), 0_usize), |(answer, start, line)| async move {
         let mut answer = answer?;

@@ -1,13 +1,13 @@
-//! A body of `multipart/form-data`.
+//! `multipart/form-data` bodies.
 //!
 //! Source: RFC 7578.
 
 use ring::digest::{Context, SHA256};
 
-/// Bytes of a part's head, at most.
+/// Maximum bytes of a part's header.
 const HEAD: usize = 256;
 
-/// A file for a form. The texts are the program's own, so they need no quoting.
+/// A file in a form. Its names are constants of the program, so they need no quoting.
 pub(crate) struct FormFile<'a> {
     pub(crate) field: &'static str,
     pub(crate) file_name: &'static str,
@@ -15,16 +15,16 @@ pub(crate) struct FormFile<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// A whole body.
+/// A complete body.
 pub(crate) struct Form {
     pub(super) content_type: String,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Form {
-    /// The fields by name, and then the file.
+    /// Writes the fields by name, then the file.
     pub(crate) fn new(fields: &[(&'static str, &str)], file: &FormFile<'_>) -> Self {
-        // A digest of all contents is in none of them, so it separates them.
+        // No content can contain the digest of all contents, so it is a safe boundary.
         let mut context = Context::new(&SHA256);
         for (_, value) in fields {
             context.update(value.as_bytes());

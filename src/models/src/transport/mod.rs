@@ -1,4 +1,4 @@
-//! What all endpoints have in common: a request goes out, documents come back, and what goes wrong is told apart.
+//! The common transport: sends requests, reads documents and classifies errors.
 
 mod assembly;
 mod events;
@@ -18,7 +18,8 @@ pub(super) use self::form::{Form, FormFile};
 pub(super) use self::refusal::{kind_of_error, said_in};
 use super::{ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Part, Pieces};
 
-/// A model writes while it sends: no least rate, no time in all (that is the node's), but an end of patience.
+/// A model writes while it sends, so there is only an idle limit: the rate is unlimited, and the node limits the total
+/// time.
 const LIMITS: Limits = Limits {
     head: Duration::from_secs(600),
     total: None,
@@ -30,16 +31,16 @@ const LIMITS: Limits = Limits {
     same_origin: true,
 };
 
-/// How an endpoint is told the key.
+/// The header that carries the key.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum KeyAs {
     /// `Authorization: Bearer`.
     Bearer,
-    /// A header of its own.
+    /// A custom header.
     Header(&'static str),
 }
 
-/// Where requests go, and the key that goes with them.
+/// The destination of requests, and the key sent with them.
 pub(super) struct Endpoint {
     client: Client,
     base: Url,
@@ -50,15 +51,15 @@ pub(super) struct Endpoint {
     limits: Limits,
 }
 
-/// What a request contains.
+/// A request body.
 pub(super) enum Body {
     Json(Value),
-    /// JSON that is written already.
+    /// Already serialised JSON.
     Written(String),
     Form(Form),
 }
 
-/// Writes the body of a call. With images it has megabytes, and is written away from the thread that other runs share.
+/// Writes a call's body. A body with images has megabytes, so a blocking thread writes it.
 pub(super) async fn body_of<T: Send + 'static>(
     request: &ModelRequest,
     write: fn(&ModelRequest) -> (Value, T),
@@ -77,9 +78,9 @@ pub(super) async fn body_of<T: Send + 'static>(
     writing.await.map_err(failed)
 }
 
-/// One request.
+/// A request.
 pub(super) struct Sending<'a> {
-    /// What goes behind the base address.
+    /// The path below the base URL.
     pub(super) path: &'a [&'a str],
     pub(super) query: Option<&'a str>,
     pub(super) headers: &'a [(&'a str, &'a str)],
@@ -89,10 +90,10 @@ pub(super) struct Sending<'a> {
 }
 
 impl Endpoint {
-    /// The endpoint at `base_url`. Without a key none is sent.
+    /// Creates an endpoint at `base_url`. The key is optional.
     ///
     /// # Errors
-    /// [`ModelErrorKind::NotConfigured`] when `base_url` is no http or https address.
+    /// [`ModelErrorKind::NotConfigured`] if `base_url` is not an http or https URL.
     pub(super) fn new(
         client: Client,
         base_url: &str,
@@ -113,7 +114,7 @@ impl Endpoint {
         Ok(Self { client, base, place, key, key_as, clock, limits: LIMITS })
     }
 
-    /// Puts `version` behind the base address unless a version stands there.
+    /// Appends `version` to the base URL unless the URL already ends in a version.
     pub(super) fn versioned(mut self, version: &str) -> Self {
         let is_version = |part: &str| {
             part.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -128,19 +129,19 @@ impl Endpoint {
         self
     }
 
-    /// Another limit for the bytes of an answer.
+    /// Sets the maximum answer bytes.
     pub(super) fn bounded(mut self, most: Option<u64>) -> Self {
         self.limits.body_bytes = most.unwrap_or(self.limits.body_bytes);
         self
     }
 
-    /// Other limits: until the head, and between two pieces.
+    /// Sets the timeouts: until the head, and between two chunks.
     pub(super) fn patience(&mut self, head: Duration, idle: Duration) {
         self.limits.head = head;
         self.limits.idle = idle;
     }
 
-    /// Asks, and puts the answer together while its text goes to `pieces`.
+    /// Sends a request and assembles the answer; its text is sent to `pieces` meanwhile.
     pub(super) async fn converse(
         &self,
         sending: Sending<'_>,
@@ -178,7 +179,7 @@ impl Endpoint {
         assembly.finish().map_err(bad)
     }
 
-    /// Asks for one JSON document.
+    /// Requests one JSON document.
     pub(super) async fn document(&self, sending: Sending<'_>) -> Result<Value, ModelError> {
         let answer = self.send(sending, "application/json").await?;
         let body = answer.bytes().await.map_err(|fault| self.fault(&fault))?;
@@ -186,7 +187,7 @@ impl Endpoint {
         read.map_err(|why| self.bad(&format!("the answer cannot be read: {why}")))
     }
 
-    /// An answer that cannot be understood.
+    /// The error for an answer that is not valid.
     pub(super) fn bad(&self, what: &str) -> ModelError {
         error(ModelErrorKind::BadAnswer, self.hide(format!("{}: {what}", self.place)))
     }
@@ -262,7 +263,7 @@ impl Endpoint {
         error(kind, self.hide(fault.message.clone()))
     }
 
-    /// Takes the key out of a text: endpoints like to repeat it.
+    /// Removes the key from a text, because endpoints tend to repeat it.
     fn hide(&self, text: String) -> String {
         refusal::hide(text, self.key.as_ref())
     }

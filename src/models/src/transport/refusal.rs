@@ -1,4 +1,4 @@
-//! What an endpoint's refusal means.
+//! Interprets error responses.
 
 use kernel::Secret;
 use secrecy::ExposeSecret as _;
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::ModelErrorKind;
 
-/// Bytes of a refusal's body that are looked at.
+/// Maximum bytes read from an error response.
 pub(super) const MOST_READ: usize = 16 * 1024;
-/// Letters of a message.
+/// Maximum characters of a message.
 const MOST_SAID: usize = 500;
 
-/// What a status other than 2xx means.
+/// Maps a status other than 2xx to an error kind.
 pub(super) fn kind(status: u16) -> ModelErrorKind {
     match status {
         429 => ModelErrorKind::RateLimited,
@@ -21,7 +21,7 @@ pub(super) fn kind(status: u16) -> ModelErrorKind {
     }
 }
 
-/// What an error inside a stream means, by the words that endpoints use.
+/// Maps an error inside a stream to an error kind, by the words that endpoints use.
 pub(crate) fn kind_of_error(error: &Value) -> ModelErrorKind {
     let code = error.get("code").or_else(|| error.get("status"));
     if let Some(status) = code.and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()) {
@@ -46,13 +46,13 @@ pub(crate) fn kind_of_error(error: &Value) -> ModelErrorKind {
     }
 }
 
-/// What a refusal's body says, in one line.
+/// Returns an error response's message in one line.
 pub(super) fn said(body: &str) -> String {
     let message = serde_json::from_str::<Value>(body).ok().and_then(|body| said_in(&body));
     in_one_line(message.as_deref().unwrap_or(body))
 }
 
-/// The message of an error object, wherever endpoints put it.
+/// Finds an error object's message in the places that endpoints use.
 pub(crate) fn said_in(body: &Value) -> Option<String> {
     let places = ["/error/message", "/error", "/message", "/detail", "/0/error/message"];
     places.iter().find_map(|place| body.pointer(place)?.as_str()).map(in_one_line)
@@ -63,7 +63,7 @@ fn in_one_line(text: &str) -> String {
     plain.trim().to_owned()
 }
 
-/// The text without the key, and then not too long: half a key would not be found any more.
+/// Removes the key, then truncates the text: after truncation, a partial key would not match.
 pub(super) fn hide(text: String, key: Option<&Secret>) -> String {
     let hidden = match key.map(|key| key.expose_secret()) {
         Some(key) if !key.is_empty() => text.replace(key, "***"),

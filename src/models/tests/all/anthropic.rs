@@ -1,4 +1,4 @@
-//! `anthropic/<model>` against a real endpoint: what is sent, and what of its answers is its own.
+//! `anthropic/<model>` against a real endpoint: requests, and the dialect's special answers.
 
 use models::{Dialect, Message, ModelAnswer, ModelErrorKind, ModelRequest, NoPieces, Role, Tool};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::endpoint::{Endpoint, Kept, request};
 
 const DIALECT: Dialect = Dialect::Anthropic;
 
-/// A stream of these blocks, each a start and its pieces.
+/// A stream with these blocks, each given as its start and its deltas.
 fn blocks(blocks: &[(Value, &[Value])], reason: &str) -> String {
     let mut events =
         vec![json!({"type": "message_start", "message": {"model": "m-1", "usage": {"input_tokens": 1}}})];
@@ -103,14 +103,14 @@ async fn an_answer_in_a_tool_is_the_text() {
     assert!(answer.tool_calls.is_empty() && pieces.concat() == answer.text);
     assert_eq!(asked_for["tool_choice"], json!({"type": "tool", "name": "answer"}));
 
-    // Beside other tools it may be called, and what it says before others are answered is no answer.
+    // With other tools, the answer tool is optional, and calls to other tools precede the answer.
     let sent = ModelRequest { tools: vec![tool("add")], ..sent };
     let body = blocks(&[(tool_use("t0", "add"), &[part("{}")])], "tool_use");
     let (answer, _, asked_for) = asked(&body, &sent).await;
     assert_eq!((answer.tool_calls.len(), answer.finish_reason.as_deref()), (1, Some("tool_calls")));
     assert_eq!(asked_for["tool_choice"], json!({"type": "any"}));
 
-    // A model that speaks instead is heard: whoever asked sees that it is no JSON.
+    // If the model writes text instead, the text is returned; the caller detects that it is not JSON.
     let said = json!({"type": "text_delta", "text": "Three."});
     let (answer, ..) = asked(&blocks(&[(json!({"type": "text"}), &[said])], "end_turn"), &sent).await;
     assert_eq!(answer.text, "Three.");

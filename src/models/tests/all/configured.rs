@@ -1,4 +1,4 @@
-//! The providers that a service has from its configuration.
+//! The configured model providers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is the same in the dialects of Anthropic and Google: cut streams, refusals, garbage, keys.
+//! Behaviour common to the Anthropic and Google dialects: truncated streams, refusals, invalid answers, keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(crate) fn event(data: &Value) -> String {
     format!("{kind}data: {data}\n\n")
 }
 
-/// "Grüße, 日本 🎉" in the form that the documentation of each protocol shows.
+/// "Grüße, 日本 🎉" in the form shown in each protocol's documentation.
 pub(crate) fn whole(dialect: Dialect) -> String {
     let events = match dialect {
         Dialect::Anthropic => vec![
@@ -95,7 +95,7 @@ async fn an_answer_is_the_same_wherever_its_bytes_are_cut() {
 async fn an_answer_that_breaks_off_anywhere_is_never_taken_for_a_whole_one() {
     for dialect in BOTH {
         let body = whole(dialect);
-        // From here on the endpoint has said why it ends.
+        // From here on, the finish reason has been sent.
         let complete = body.find(if dialect == Dialect::Gemini { "STOP" } else { "end_turn" }).unwrap();
         for at in (0..body.len()).filter(|at| body.is_char_boundary(*at)).step_by(7) {
             for end in [Act::Cut, Act::End] {
@@ -146,7 +146,7 @@ async fn garbage_is_a_bad_answer() {
         ] {
             let endpoint = Endpoint::streaming(body).await;
             let kind = endpoint.error_in(dialect).await.kind;
-            // Of an empty document one cannot know whether more was to come.
+            // An empty document does not show whether more was to follow.
             let broken = body == "data: {}\n\n" && kind == ModelErrorKind::Unavailable;
             assert!(kind == ModelErrorKind::BadAnswer || broken, "{dialect:?} {body}");
         }

@@ -1,4 +1,4 @@
-//! A model's endpoint: real connections, scripted to the byte.
+//! A model endpoint: real connections, scripted to the byte.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -17,29 +17,29 @@ use tokio::sync::Notify;
 
 pub(crate) const KEY: &str = "sk-test-0123456789";
 
-/// What the endpoint does, in order, with each request.
+/// The endpoint's steps for each request, in order.
 #[derive(Clone)]
 pub(crate) enum Act {
-    /// Status and headers; the body is chunked unless they say otherwise.
+    /// Sends status and headers; the body is chunked unless the headers say otherwise.
     Head(u16, &'static str),
-    /// One chunk of the body.
+    /// Sends one body chunk.
     Chunk(Vec<u8>),
-    /// As many as are taken.
+    /// Sends chunks until the peer stops reading.
     Forever(Vec<u8>),
-    /// The body's regular end.
+    /// Ends the body normally.
     End,
-    /// Ends the connection in the middle of the body.
+    /// Closes the connection in the middle of the body.
     Cut,
-    /// Waits until the client says that it has the next piece.
+    /// Waits until the client has received the next piece.
     Met,
-    /// Waits until the client ends the connection.
+    /// Waits until the client closes the connection.
     Hold,
 }
 
 pub(crate) struct Endpoint {
     pub(crate) at: SocketAddr,
     pub(crate) requests: Arc<Mutex<Vec<String>>>,
-    /// When a client ended its connection during [`Act::Hold`].
+    /// The time at which a client closed its connection during [`Act::Hold`].
     pub(crate) left: Arc<Mutex<Option<Instant>>>,
     pub(crate) holding: Arc<Notify>,
     pub(crate) met: Arc<Notify>,
@@ -67,12 +67,12 @@ impl Endpoint {
         endpoint
     }
 
-    /// Streams these events as one chunk, and ends.
+    /// Streams these events as one chunk and ends the body.
     pub(crate) async fn streaming(events: &str) -> Arc<Self> {
         Self::new(vec![Act::Head(200, EVENTS), Act::Chunk(events.into()), Act::End]).await
     }
 
-    /// Answers with a status, headers and a body.
+    /// Responds with a status, headers and a body.
     pub(crate) async fn answering(status: u16, headers: &'static str, body: &str) -> Arc<Self> {
         Self::new(vec![Act::Head(status, headers), Act::Chunk(body.into()), Act::End]).await
     }
@@ -121,7 +121,7 @@ impl Endpoint {
         OpenAi::new(client(), base, key.map(Secret::from), Arc::new(SystemClock::new())).unwrap()
     }
 
-    /// This endpoint as one that speaks `dialect`.
+    /// This endpoint as a model in `dialect`.
     pub(crate) fn speaking(&self, dialect: Dialect) -> Arc<dyn Model> {
         let base_url = Some(format!("http://{}", self.at));
         let settings =
@@ -129,7 +129,7 @@ impl Endpoint {
         dialect.at(settings, client(), Arc::new(SystemClock::new())).unwrap()
     }
 
-    /// The same as [`Self::ask`] in another dialect.
+    /// Like [`Self::ask`], in another dialect.
     pub(crate) async fn ask_in(&self, dialect: Dialect) -> (Result<ModelAnswer, ModelError>, Vec<String>) {
         let kept = Kept::default();
         let answer = self.speaking(dialect).call(&request(), &kept).await;
@@ -152,7 +152,7 @@ impl Endpoint {
         serde_json::from_str(seen.split_once("\r\n\r\n").unwrap().1).unwrap()
     }
 
-    /// One call, and the pieces that came.
+    /// Makes one call and returns the answer with the received pieces.
     pub(crate) async fn ask(&self) -> (Result<ModelAnswer, ModelError>, Vec<String>) {
         let kept = Kept::default();
         let answer = self.model().call(&request(), &kept).await;
@@ -170,7 +170,7 @@ impl Endpoint {
     }
 }
 
-/// Reading the machine's certificates takes longer than most tests.
+/// Shared, because reading the machine's certificates takes longer than most tests.
 fn client() -> Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
     CLIENT.get_or_init(|| Client::operator(Arc::new(SystemClock::new())).unwrap()).clone()
@@ -209,7 +209,7 @@ pub(crate) fn request() -> ModelRequest {
     }
 }
 
-/// An event of a stream with this text.
+/// A stream event with this text.
 pub(crate) fn says(text: &str) -> String {
     let content = serde_json::to_string(text).unwrap();
     format!(

@@ -1,4 +1,4 @@
-//! Files of a user's message in the requests of each dialect.
+//! A user message's files in each dialect's requests.
 
 use models::{Dialect, FileKind, FileRef, Image, Message, ModelRequest, NoPieces, Part, Role};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn with_parts(role: Role, content: &str) -> Message {
     Message { files: vec![file()], parts, ..Message::text(role, content) }
 }
 
-/// The body of a request with these messages.
+/// The request body for these messages.
 async fn sent(dialect: Dialect, messages: Vec<Message>) -> Value {
     let answer = match dialect {
         Dialect::OpenAi => format!("{}{}{DONE}", says("hi"), ends("stop")),
@@ -74,7 +74,7 @@ async fn each_dialect_has_its_own_form_for_an_image() {
         expected.push(image);
         let body = sent(dialect, vec![with_parts(Role::User, "see")]).await;
         assert_eq!(body.pointer(place), Some(&Value::Array(expected.clone())), "{dialect:?}");
-        // Without a text of its own, the message begins with its parts.
+        // Without text, the message begins with its parts.
         let body = sent(dialect, vec![with_parts(Role::User, "")]).await;
         assert_eq!(body.pointer(place), Some(&json!(expected[1..])), "{dialect:?}");
     }

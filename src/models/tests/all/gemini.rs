@@ -1,4 +1,4 @@
-//! `gemini/<model>` against a real endpoint, and the embeddings of both dialects that have them.
+//! `gemini/<model>` against a real endpoint, and embeddings in both dialects that support them.
 
 use models::{Dialect, EmbedRequest, Message, ModelErrorKind, ModelRequest, NoPieces, Role, Tool, Usage};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ async fn calls_and_thoughts_are_told_apart_and_signatures_carried() {
         (&json!({"text": "Let me see."}), &json!("s1"))
     );
 
-    // The next request has them as they came.
+    // The next request sends them back unchanged.
     let endpoint = Endpoint::streaming(&whole(DIALECT)).await;
     let tool =
         |id: &str, text: &str| Message { tool_call_id: Some(id.into()), ..Message::text(Role::Tool, text) };

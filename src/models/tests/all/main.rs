@@ -1,4 +1,4 @@
-//! Models over a real HTTP server that answers as each test wants it.
+//! Models over a real HTTP server whose responses each test scripts.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 

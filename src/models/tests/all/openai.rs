@@ -1,4 +1,4 @@
-//! `openai/<model>` against a real endpoint: what is sent, what is understood, what is handed on.
+//! `openai/<model>` against a real endpoint: requests, answers and streamed pieces.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::endpoint::{Act, DONE, EVENTS, Endpoint, KEY, Kept, ends, now, request, says};
 
-/// A whole answer with letters of one to four bytes.
+/// A complete answer with characters of one to four bytes.
 fn whole() -> String {
     let usage =
         r#"data: {"choices":[],"usage":{"prompt_tokens":11,"completion_tokens":3,"total_tokens":14}}"#;
@@ -118,7 +118,7 @@ async fn tools_are_put_together_from_their_parts() {
     assert_eq!(calls, [("c0", "add", &json!({"a": 1})), ("c1", "now", &json!({}))]);
     assert_eq!(answer.finish_reason.as_deref(), Some("tool_calls"));
 
-    // Endpoints that know no index, send arguments as they are, or forget the id.
+    // Endpoints that omit the index, send arguments as JSON values, or omit the id.
     let body = [
         delta(json!([{"id": "x", "function": {"name": "add", "arguments": {"a": 2}}}])),
         delta(json!([{"id": "y", "function": {"name": "add", "arguments": "{\"a\""}}])),
@@ -153,14 +153,14 @@ async fn an_endpoint_that_cannot_stream_is_understood() {
 
 #[tokio::test]
 async fn what_endpoints_leave_out_is_not_missed() {
-    // No usage, no model, no index, an end without `[DONE]`, `null` and words of their own.
+    // No usage, no model, no index, no `[DONE]`, `null` members and unknown finish reasons.
     let body = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":null}}],\"usage\":null}\n\n\
                 data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]}}],\"error\":null}\n\n\
                 data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"eos\"}]}\n\n";
     let answer = Endpoint::streaming(body).await.answer().await;
     assert_eq!((answer.text.as_str(), answer.usage, answer.model), ("hi", None, None));
     assert_eq!(answer.finish_reason.as_deref(), Some("eos"));
-    // A refusal is a text of its own.
+    // A refusal has its own text member.
     let body =
         "data: {\"choices\":[{\"delta\":{\"refusal\":\"I must not\"},\"finish_reason\":\"stop\"}]}\n\n";
     let answer = Endpoint::streaming(body).await.answer().await;

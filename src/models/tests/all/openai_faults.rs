@@ -1,4 +1,4 @@
-//! `openai/<model>` against an endpoint that refuses, breaks, lies or does not answer.
+//! `openai/<model>` against an endpoint that refuses, breaks, sends invalid data or does not answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,12 +51,12 @@ async fn an_answer_that_breaks_off_is_unavailable() {
         assert_eq!(answer.unwrap_err().kind, ModelErrorKind::Unavailable, "{what}");
         assert_eq!(pieces, ["one"], "{what}");
     }
-    // In the middle of an event, and of a letter.
+    // In the middle of an event and of a character.
     let mut half = says("zwei Grüße").into_bytes();
     half.truncate(half.iter().position(|byte| *byte == 0xC3).unwrap() + 1);
     let endpoint = Endpoint::new(vec![Act::Head(200, EVENTS), Act::Chunk(half), Act::Cut]).await;
     assert_eq!(endpoint.error().await.kind, ModelErrorKind::Unavailable);
-    // After its reason has been given, nothing is missing.
+    // After the finish reason, the answer is complete.
     let endpoint = Endpoint::streaming(&(says("one") + &ends("stop"))).await;
     assert_eq!(endpoint.answer().await.text, "one");
 }
@@ -106,7 +106,7 @@ async fn an_error_inside_the_stream_ends_the_call() {
     }
 }
 
-/// Drops a call while the endpoint waits, and yields how long the endpoint took to see it.
+/// Drops a call while the endpoint waits; returns the time until the endpoint notices.
 async fn dropped(acts: Vec<Act>) -> Duration {
     let endpoint = Endpoint::new(acts).await;
     let model = endpoint.model();

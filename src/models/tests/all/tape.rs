@@ -1,4 +1,4 @@
-//! Calls of models that are kept in a file, and answered from it.
+//! Recorded and replayed model calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Transcription in the dialects that have it.
+//! Transcription in the dialects that support it.
 
 use models::{Dialect, ModelErrorKind, TranscribeRequest, Transcript, Usage};
 use serde_json::json;
@@ -48,7 +48,7 @@ async fn openai_receives_a_form() {
 
 #[tokio::test]
 async fn openai_accepts_known_types_and_omits_blank_members() {
-    // An endpoint that counts seconds has no tokens.
+    // An endpoint that reports seconds has no token counts.
     let answer = json!({"text": "", "usage": {"type": "duration", "seconds": 3}}).to_string();
     let endpoint = Endpoint::answering(200, JSON, &answer).await;
     let model = endpoint.speaking(Dialect::OpenAi);

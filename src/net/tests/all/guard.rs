@@ -30,13 +30,13 @@ async fn every_address_of_a_name_has_to_pass() {
 
 #[tokio::test]
 async fn a_name_that_rebinds_reaches_only_what_was_checked() {
-    // First public, then this machine: the second call is judged anew.
+    // First public, then this machine: the second call is checked again.
     let resolver = Stub::new(&[&["93.184.215.14"], &["127.0.0.1"]]);
     let judge = guard(&resolver, &[], &[]);
     assert_eq!(kind(&judge, "rebind.test", 80).await, None);
     assert_eq!(kind(&judge, "rebind.test", 80).await, Some(NetErrorKind::Refused));
 
-    // One request asks once, and connects to that answer although the next would be another.
+    // One request resolves once and connects to that answer, although the next lookup would return another.
     let first = Server::saying(ok("first")).await;
     let port = first.at.port();
     let second = Server::on("127.0.0.2", port, Arc::new(|_| vec![Step::Send(ok("second").into())])).await;
@@ -47,7 +47,7 @@ async fn a_name_that_rebinds_reaches_only_what_was_checked() {
     assert_eq!(answer.bytes().await.unwrap(), "first");
     assert_eq!(*resolver.asked.lock(), ["rebind.test"]);
     assert!(second.seen.lock().is_empty());
-    // The kept connection is not used for a name that has moved.
+    // The pooled connection is not reused after the name resolves elsewhere.
     let answer = get(&client, &url, &Limits::default()).await.unwrap();
     assert_eq!(answer.bytes().await.unwrap(), "second");
     assert!(first.seen.lock()[0].contains(&format!("host: rebind.test:{port}\r\n")));
@@ -98,7 +98,7 @@ async fn the_operators_face_judges_no_address_and_follows_nothing() {
     let client = Client::operator(Arc::new(SystemClock::new())).unwrap();
     let answer = get(&client, &server.url("127.0.0.1"), &Limits::default()).await.unwrap();
     assert_eq!(answer.status().as_u16(), 302);
-    // Its address may hold a user, which is sent as such.
+    // Its URL may contain a user, which is sent as Basic credentials.
     let url = format!("http://me:pw@{}/", server.at);
     get(&client, &url, &Limits::default()).await.unwrap();
     assert!(server.seen.lock()[1].contains("authorization: Basic bWU6cHc=\r\n"), "{:?}", server.seen.lock());
@@ -129,13 +129,13 @@ async fn connection_headers_are_ours() {
     assert!(no(&client, "http://a.test:1/").await.message.starts_with("a.test:1 (127.0.0.1) may not"));
 }
 
-/// Where the child of the next test finds its server.
+/// The variable that tells the child process its server's port.
 const CHILD: &str = "CALLBOARD_TEST_PROXY_CHILD";
 
 #[tokio::test]
 async fn proxies_of_the_environment_are_ignored() {
     if let Ok(port) = std::env::var(CHILD) {
-        // Another process, whose environment names a proxy.
+        // The child process, whose environment names a proxy.
         let open = [place("a.test", port.parse().unwrap())];
         let guarded = client(&Stub::new(&[&["127.0.0.1"]]), &open);
         let operator = Client::operator(Arc::new(SystemClock::new())).unwrap();

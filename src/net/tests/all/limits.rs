@@ -1,4 +1,4 @@
-//! Answers that cost too much.
+//! Responses that exceed a limit.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ fn small() -> Limits {
     Limits { body_bytes: 1 << 20, ..Limits::default() }
 }
 
-/// Gives up soon who says nothing.
+/// Limits with a short idle timeout.
 fn short() -> Limits {
     Limits { idle: Duration::from_millis(300), ..small() }
 }
@@ -116,7 +116,7 @@ async fn a_head_that_is_large_or_late_is_given_up() {
 
 #[tokio::test]
 async fn nothing_is_decompressed() {
-    // The head of a gzip member; what follows does not matter, no reader parses it.
+    // A gzip member's header; the rest does not matter because nothing parses it.
     let bomb = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3][..], &[0; 1000]].concat();
     let mut answer = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1010\r\n\r\n".to_vec();
     answer.extend_from_slice(&bomb);
@@ -128,7 +128,7 @@ async fn nothing_is_decompressed() {
 
 #[tokio::test]
 async fn a_connection_that_breaks_is_told_from_an_end() {
-    // Ten bytes are announced, one comes; then the server closes.
+    // The server announces ten bytes, sends one and closes.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     tokio::spawn(async move {

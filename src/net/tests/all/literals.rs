@@ -1,11 +1,11 @@
-//! Addresses as they stand in a URL: what is refused before anything is sent.
+//! IP literals in URLs are refused before anything is sent.
 
 use net::{Limits, NetErrorKind};
 use wire::ErrorCode;
 
 use crate::support::{Stub, client, get, no};
 
-/// Each is refused, whatever its spelling.
+/// Each URL is refused, however it is spelled.
 const REFUSED: &[&str] = &[
     "http://0.0.0.0/",
     "http://0/",

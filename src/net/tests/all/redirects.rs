@@ -1,4 +1,4 @@
-//! Redirects are judged like first addresses.
+//! Redirect targets are checked like first addresses.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ async fn three_redirects_are_followed_and_a_fourth_is_not() {
     }
 }
 
-/// Sends a POST with secrets to `a.test`, is redirected to `host`, and yields what came there.
+/// Sends a POST with secrets to `a.test`, which redirects to `host`; returns the request received there.
 async fn redirected(status: u16, host: &str) -> String {
     let server = Server::on("127.0.0.1", 0, {
         let host = host.to_owned();

@@ -1,4 +1,4 @@
-//! A server of few words, and a resolver that a test turns.
+//! A scripted server, and a resolver that a test controls.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -12,21 +12,21 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What the server does with a connection once it has read the request.
+/// The server's steps after it has read a request.
 pub(crate) type Script = Arc<dyn Fn(String) -> Vec<Step> + Send + Sync>;
 
 pub(crate) enum Step {
     Send(Vec<u8>),
-    /// Repeats until the reader no longer accepts it.
+    /// Repeats until the peer stops reading.
     Forever(Vec<u8>, Duration),
     Wait(Duration),
 }
 
 pub(crate) struct Server {
     pub(crate) at: SocketAddr,
-    /// The requests, as they came.
+    /// Received requests.
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
-    /// Bytes that were taken from it.
+    /// Bytes that the peer has read.
     pub(crate) sent: Arc<Mutex<u64>>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Answers from a list, the last one again and again; counts how often it was asked.
+/// Answers from a list and repeats the last answer; records every lookup.
 pub(crate) struct Stub {
     answers: Mutex<VecDeque<Vec<IpAddr>>>,
     pub(crate) asked: Mutex<Vec<String>>,
@@ -144,7 +144,7 @@ pub(crate) fn client(resolver: &Arc<Stub>, allow: &[HostPort]) -> Client {
     Client::guarded(Arc::new(guard(resolver, allow, &[])), Arc::new(SystemClock::new())).unwrap()
 }
 
-/// A guarded client for which every name is 127.0.0.1, and may be so at the server's port.
+/// A guarded client that resolves every name to 127.0.0.1 and may call the server's port there.
 pub(crate) fn client_of(server: &Server) -> Client {
     let open = ["a.test", "b.test", "127.0.0.1"].map(|host| place(host, server.at.port()));
     client(&Stub::new(&[&["127.0.0.1"]]), &open)
@@ -154,7 +154,7 @@ pub(crate) async fn get(client: &Client, url: &str, limits: &Limits) -> Result<R
     client.send(Request::new(Method::GET, url), limits).await
 }
 
-/// The message of a request that must not go well.
+/// The error of a request that must fail.
 pub(crate) async fn no(client: &Client, url: &str) -> NetError {
     match get(client, url, &Limits::default()).await {
         Ok(answer) => panic!("{url} was answered with {}", answer.status()),

@@ -1,4 +1,4 @@
-//! What the kernel keeps from a worker, in case an interpreter lets through what it should not.
+//! Kernel restrictions for a worker, in case an interpreter has a hole.
 
 use std::fs::File;
 use std::io;
@@ -6,22 +6,22 @@ use std::os::unix::fs::FileExt;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, nice, setrlimit};
 
-/// Address space beyond what a worker has at its start: the allocator reserves more than it uses.
+/// Address space in addition to the initial usage: the allocator reserves more than it uses.
 const ADDRESSES: u64 = 3 << 30;
 
-/// What has to come before there is a second thread.
+/// Restrictions to apply before a second thread starts.
 pub(super) fn before_threads() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         rustix::thread::set_no_new_privs(true)?;
     }
-    // The service goes first where there is too little of the machine.
+    // When the machine is short of CPU, the service takes precedence.
     let _ = nice(5);
     close_others()
 }
 
-/// What comes when all threads are there: from here on there are no files, processes, threads or sockets.
+/// Restrictions to apply after all threads have started: no more files, processes, threads or sockets.
 pub(super) fn with_threads() -> io::Result<()> {
     let most = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
     let used = Size::addresses()?;
@@ -37,20 +37,20 @@ pub(super) fn with_threads() -> io::Result<()> {
     Ok(())
 }
 
-/// Closes what was inherited beside the three standard ones.
+/// Closes inherited descriptors except the three standard ones.
 fn close_others() -> io::Result<()> {
     let mut open = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
         open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
     for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
-        // The folder's own is among them, and closed already.
+        // The folder's own descriptor is in the list but already closed.
         let _ = nix::unistd::close(descriptor);
     }
     Ok(())
 }
 
-/// How much memory this process holds. Its file stays open, as none can be opened later.
+/// Reads this process's memory usage. The file stays open because a worker cannot open files later.
 #[derive(Debug)]
 pub(super) struct Size(File);
 
@@ -59,7 +59,7 @@ impl Size {
         File::open("/proc/self/statm").map(Self)
     }
 
-    /// Bytes in memory.
+    /// Resident bytes.
     pub(super) fn now(&self) -> usize {
         usize::try_from(self.pages(1)).unwrap_or_default().saturating_mul(rustix::param::page_size())
     }
@@ -79,7 +79,7 @@ impl Size {
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod filter {
-    //! Defence in depth: of the kernel's calls a worker keeps those that memory, its pipes and its threads need.
+    //! Defence in depth: a worker may use only the system calls that memory, pipes and threads need.
 
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter_all_threads};
 
@@ -116,7 +116,7 @@ mod filter {
         libc::SYS_exit_group,
     ];
 
-    /// A kernel without filters is no reason not to work: the interpreters give none of it away either.
+    /// A kernel without filters is accepted, because the interpreters do not expose these system calls either.
     pub(super) fn apply() {
         let Ok(target) = TargetArch::try_from(std::env::consts::ARCH) else { return };
         let rules = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();

@@ -1,4 +1,4 @@
-//! JavaScript, on QuickJS.
+//! JavaScript on QuickJS.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use super::logs::Logs;
 use crate::call::{Entry, Source, Surveyed, SyntaxProblem};
 use crate::frame::Answer;
 
-/// How far a call may go.
+/// Limits for a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) memory: usize,
@@ -25,14 +25,14 @@ pub(super) struct Bounds {
 }
 
 const PRELUDE: &str = include_str!("prelude.js");
-/// The name of code that stands alone, in its stack traces.
+/// The name of standalone code in stack traces.
 const ALONE: &str = "source";
-/// Stands before code that is only parsed.
+/// Precedes code that is only parsed.
 const STOP: &str = "throw 0;";
-/// Bytes of the interpreter's stack; a recursion that is deeper is a RangeError.
+/// Stack bytes of the interpreter; deeper recursion is a RangeError.
 const STACK: usize = 8 << 20;
 
-/// What a context knows. Not among it: a clock, weak references (which tell when memory is tidied), the DOM.
+/// The available built-ins. Excluded: a clock, weak references (which reveal garbage collection), the DOM.
 type Known = (
     intrinsic::Date,
     intrinsic::Eval,
@@ -83,7 +83,7 @@ impl Loader for Sources {
     }
 }
 
-/// What a run needs of its context.
+/// Context objects that a run needs.
 struct Prepared<'js> {
     replacer: Function<'js>,
 }
@@ -133,7 +133,7 @@ pub(super) fn survey(source: Source, modules: Modules, bounds: Bounds) -> Answer
                     names.push(name?);
                 }
             }
-            // All of it is parsed before its first statement throws, so nothing of it runs.
+            // The whole source is parsed before the first statement throws, so none of it runs.
             Source::Alone(source) => {
                 match ctx.eval_with_options::<Value, _>(format!("{STOP}{source}"), options()).catch(ctx) {
                     Ok(_) | Err(CaughtError::Value(_)) => {}
@@ -152,7 +152,7 @@ pub(super) fn survey(source: Source, modules: Modules, bounds: Bounds) -> Answer
     }
 }
 
-/// Does something in a fresh context.
+/// Runs a closure in a fresh context.
 fn inside<T>(
     modules: Modules,
     bounds: Bounds,
@@ -189,7 +189,7 @@ fn options() -> EvalOptions {
     options
 }
 
-/// Loads a module of the graph.
+/// Loads a graph module.
 fn load<'js>(ctx: &Ctx<'js>, modules: &Modules, name: &str) -> rquickjs::Result<Module<'js, Evaluated>> {
     let source = modules
         .get(name)
@@ -199,7 +199,7 @@ fn load<'js>(ctx: &Ctx<'js>, modules: &Modules, name: &str) -> rquickjs::Result<
     Ok(module)
 }
 
-/// Code that stands alone: its function `main`, or else its last expression.
+/// Runs standalone code: its function `main`, or else its last expression.
 fn alone<'js>(ctx: &Ctx<'js>, source: String, args: Value<'js>) -> rquickjs::Result<Value<'js>> {
     ctx.globals().set("args", args.clone())?;
     let last: Value = ctx.eval_with_options(source, options())?;
@@ -210,7 +210,7 @@ fn alone<'js>(ctx: &Ctx<'js>, source: String, args: Value<'js>) -> rquickjs::Res
     }
 }
 
-/// The value itself, or what its promise comes to.
+/// Returns the value, or the result if it is a promise.
 fn settled(value: Value<'_>) -> rquickjs::Result<Value<'_>> {
     match value.as_promise() {
         Some(promise) => promise.finish(),
@@ -228,7 +228,7 @@ fn failure(error: &CaughtError<'_>, modules: &Modules, surveyed: bool) -> Answer
             }
             (format!("{name}: {message}"), exception.stack().unwrap_or_default())
         }
-        // What is thrown where there is no memory for an error.
+        // QuickJS throws null if it has no memory for an error object.
         CaughtError::Value(thrown) if thrown.is_null() => return Answer::Memory,
         CaughtError::Value(thrown) => {
             let shown = thrown.as_string().and_then(|text| text.to_string().ok());
@@ -263,7 +263,7 @@ fn failure(error: &CaughtError<'_>, modules: &Modules, surveyed: bool) -> Answer
     Answer::Failed { message, module, line, column }
 }
 
-/// Where a line of a stack trace points to: `    at tidy (shape.js:3:11)`, or without a function.
+/// Parses the location in a stack trace line: `    at tidy (shape.js:3:11)`, or without a function.
 fn place<'a>(frame: &'a str, modules: &Modules) -> Option<(&'a str, u32, Option<u32>)> {
     let place = frame.trim().trim_end_matches(')');
     let place = place.rsplit_once('(').map_or_else(|| place.trim_start_matches("at "), |(_, place)| place);

@@ -1,12 +1,12 @@
-//! JSON to Python's values and back.
+//! Converts JSON to Python values and back.
 
 use monty_types::MontyObject as Object;
 use serde_json::{Map, Number, Value};
 
-/// Most lists and dicts inside one another.
+/// Maximum nesting of lists and dicts.
 const DEEPEST: usize = 100;
 
-/// A Python value of JSON.
+/// Converts JSON to a Python value.
 pub(super) fn object(value: Value) -> Object {
     match value {
         Value::Null => Object::None,
@@ -25,10 +25,10 @@ pub(super) fn object(value: Value) -> Object {
     }
 }
 
-/// JSON of a Python value.
+/// Converts a Python value to JSON.
 ///
 /// # Errors
-/// What about it is not JSON.
+/// A description of the part that is not JSON.
 pub(super) fn value(object: Object) -> Result<Value, String> {
     within(object, 0)
 }
@@ -80,12 +80,12 @@ fn within(object: Object, depth: usize) -> Result<Value, String> {
     })
 }
 
-/// A value in a message.
+/// Shortens a value for a message.
 fn short(value: &impl ToString) -> String {
     value.to_string().chars().take(80).collect()
 }
 
-/// The keys that Python's own `json` takes.
+/// Converts a dict key, as Python's `json` does.
 fn key(name: Object) -> Result<String, String> {
     match name {
         Object::String(name) => Ok(name),

@@ -1,10 +1,10 @@
-//! What code prints, up to a bound.
+//! Printed output, up to a limit.
 
 use std::borrow::Cow;
 
 use monty_types::{MontyException, PrintWriterCallback};
 
-/// Keeps the first bytes and leaves out the rest.
+/// Keeps the first bytes and discards the rest.
 #[derive(Debug)]
 pub(super) struct Logs {
     text: String,

@@ -1,5 +1,5 @@
-//! The worker's side: reads requests from its standard input, runs them one after another, and answers on its standard
-//! output. Each run has an interpreter of its own.
+//! The worker process: reads requests from standard input, runs them one after another, and responds on standard
+//! output. Each run has a new interpreter.
 
 mod confine;
 mod document;
@@ -20,19 +20,19 @@ use crate::frame::{self, Answer, LONGEST_REQUEST, READY, Request, Response, Task
 use crate::memory;
 use confine::Size;
 
-/// Stack of the thread that runs code. Only what is touched takes memory.
+/// Stack size of the thread that runs code. Only used pages take memory.
 const STACK: usize = 256 << 20;
-/// Rust's own needs around a run, beyond what the code may use: the request, its answer.
+/// Memory for Rust in addition to the code's limit: the request and the response.
 const AROUND: usize = 64 << 20;
-/// A worker that has grown by this much is replaced.
+/// A worker is replaced after it has grown by this many bytes.
 const GROWN: usize = 48 << 20;
 /// Requests after which a worker is replaced.
 const REQUESTS: u32 = 2000;
-/// Status of a worker that could not be confined.
+/// Exit status of a worker that could not be confined.
 const NOT_CONFINED: u8 = 70;
 
-/// Works until there are no more requests, or no process is left that could send one. To be called first thing in
-/// `main` when the first argument is [`crate::WORKER_ARGUMENT`].
+/// Runs a worker until the requests end or the service is gone. Call it first in `main` if the first argument
+/// is [`crate::WORKER_ARGUMENT`].
 #[must_use]
 pub fn work() -> ExitCode {
     if confine::before_threads().is_err() {
@@ -49,7 +49,7 @@ pub fn work() -> ExitCode {
         std::process::exit(0);
     });
     let Ok(size) = Size::open() else { return ExitCode::from(NOT_CONFINED) };
-    // A thread needs more of the kernel while it starts than later.
+    // A starting thread needs more system calls than a running one.
     if serving.is_err()
         || is_up.recv().is_err()
         || confine::with_threads().is_err()
@@ -65,7 +65,7 @@ pub fn work() -> ExitCode {
 fn until_alone() {
     let input = std::io::stdin();
     loop {
-        // No events are asked for: it wakes when the other end was closed.
+        // Without requested events, `poll` returns only when the other end is closed.
         let mut ends = [PollFd::new(&input, PollFlags::empty())];
         match poll(&mut ends, None) {
             Ok(_) => return,

@@ -1,4 +1,4 @@
-//! Python, on Monty.
+//! Python on Monty.
 
 use monty::{MontyRepl, MontyRun};
 use monty_types::{
@@ -14,7 +14,7 @@ use super::logs::Logs;
 use crate::call::{Entry, Modules, Source, Surveyed, SyntaxProblem};
 use crate::frame::Answer;
 
-/// How far a call may go.
+/// Limits for a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) memory: usize,
@@ -22,11 +22,11 @@ pub(super) struct Bounds {
     pub(super) logs: usize,
 }
 
-/// What the session calls the first snippet.
+/// The session's name for the first snippet.
 const FIRST: &str = "<python-input-0>";
-/// The function that code which stands alone may have.
+/// The optional entry function of standalone code.
 const MAIN: &str = "main";
-/// The global name of the argument while a function is called; unlikely as a name of the code.
+/// The global name for the argument during a call; code is unlikely to use it.
 const ARGS: &str = "_callboard_args";
 
 pub(super) fn call(entry: &Entry, modules: &Modules, args: &RawValue, bounds: Bounds) -> Answer {
@@ -74,10 +74,10 @@ fn run(
     called(session, function, args, logs)
 }
 
-/// The result of a function of the session.
+/// Calls a session's function and returns the result.
 ///
-/// Not by `call_function`: its code has no table of global names, and a builtin that a function uses as a value
-/// (`except ValueError`, `isinstance(x, int)`) is found by its name.
+/// Does not use `call_function`: its code has no global name table, so a builtin used as a value (`except ValueError`,
+/// `isinstance(x, int)`) would not be found by name.
 fn called(
     session: &mut MontyRepl,
     function: &str,
@@ -143,7 +143,7 @@ pub(super) fn survey(source: &Source, modules: &Modules) -> Answer {
     Answer::Surveyed(Surveyed { names })
 }
 
-/// The module of the graph that a statement imports, which Monty cannot, and its line.
+/// The graph module that a statement imports, with its line; Monty cannot import it.
 fn inner(statement: &Stmt, code: &str, modules: &Modules) -> Option<(String, u32)> {
     let names: Vec<&str> = match statement {
         Stmt::Import(import) => import.names.iter().map(|alias| alias.name.as_str()).collect(),
@@ -156,7 +156,7 @@ fn inner(statement: &Stmt, code: &str, modules: &Modules) -> Option<(String, u32
     Some((name.to_owned(), u32::try_from(line).unwrap_or(u32::MAX)))
 }
 
-/// The names that a module binds at its top.
+/// Collects the names that a module binds at top level.
 fn bound(body: &[Stmt], names: &mut Vec<String>) {
     for statement in body {
         match statement {

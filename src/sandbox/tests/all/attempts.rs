@@ -1,4 +1,4 @@
-//! What code cannot do: each attempt is that call's error, and the next call works.
+//! Forbidden or excessive code: each attempt fails only its own call, and the next call works.
 
 use sandbox::{Sandbox, SandboxError};
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn a_loop_without_end_is_killed_at_its_deadline() {
         (Python, "while True:\n    pass\n"),
         (Javascript, "for (;;) {}"),
         (Javascript, "const again = () => Promise.resolve().then(again); again()"),
-        // Backtracks for longer than anybody waits.
+        // Catastrophic backtracking.
         (Javascript, "/^(a+)+$/.test('a'.repeat(60) + 'b')"),
         (Python, "import re\nre.match('^(a+)+$', 'a' * 60 + 'b')\nwhile True:\n    pass\n"),
         (
@@ -56,7 +56,7 @@ async fn a_memory_bomb_is_its_own_error() {
     ] {
         let clock = SystemClock::new();
         let ended = ran(&sandbox, language, source).await;
-        // Some are refused before anything is taken, which is an ordinary error of the language.
+        // Some are refused before memory is allocated, which is a normal language error.
         let fine = match &ended {
             Err(SandboxError::Memory(_)) => true,
             Err(SandboxError::Failed { message, .. }) => {

@@ -1,4 +1,4 @@
-//! What code can do.
+//! Code that works.
 
 use sandbox::{Limits, SandboxError};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Documents: what their pages say, and what damaged and hostile ones come to.
+//! Documents: the text of valid ones, and the problems of damaged and hostile ones.
 
 use std::io::{Cursor, Write as _};
 use std::time::Duration;
@@ -28,8 +28,8 @@ async fn docx(sandbox: &Sandbox, bytes: &[u8]) -> Result<DocumentText, DocumentP
     read(sandbox, DocumentKind::Docx, bytes, LIMITS).await.unwrap()
 }
 
-/// A PDF with these contents of pages; each knows the fonts `F` (Helvetica, all letters 500 wide) and `W` (two bytes a
-/// letter), and the form `X`, which draws itself too.
+/// A PDF with these page contents. Each page has the fonts `F` (Helvetica, all glyphs 500 wide) and `W` (two-byte
+/// codes), and the form `X`, which draws itself recursively.
 fn made(pages: &[&str]) -> Vec<u8> {
     let mut document = Document::with_version("1.5");
     let tree = document.new_object_id();
@@ -98,7 +98,7 @@ async fn pages_say_their_words_line_by_line() {
             "Hello\nworld\n\nNext",
         ),
         ("BT /F 10 Tf 12 TL 50 700 Td (a) Tj T* (b) Tj (c) ' 1 2 (d) \" ET", "a\nb\nc\nd"),
-        // Gaps are spaces, whether the letters are kerned, moved or placed one by one.
+        // Gaps are spaces, whether the glyphs are kerned, moved or placed individually.
         ("BT /F 10 Tf 50 700 Td [(Ke) -20 (rn) -400 (ed) 30 (.)] TJ ET", "Kern ed."),
         ("BT /F 10 Tf 1 0 0 1 50 700 Tm (a) Tj 1 0 0 1 55 700 Tm (b) Tj 1 0 0 1 63 700 Tm (c) Tj ET", "ab c"),
         (
@@ -114,7 +114,7 @@ async fn pages_say_their_words_line_by_line() {
     ] {
         let said = pdf(&sandbox, &made(&[content])).await;
         let said = said.map(|read| (read.text.replace("formform", "form"), read.pages));
-        // A form inside itself is drawn where it is, up to the depth limit.
+        // A form inside itself is drawn repeatedly, up to the depth limit.
         let said = said.map(|(text, pages)| (if text.contains("form") { tidy(&text) } else { text }, pages));
         assert_eq!(said, Ok((text.to_owned(), Some(1))), "{content}");
     }
@@ -143,7 +143,7 @@ async fn limits_end_what_is_too_much() {
     let long =
         read(&sandbox, DocumentKind::Docx, &word("<w:p><w:r><w:t>longer</w:t></w:r></w:p>"), short).await;
     assert!(too_large(&long), "{long:?}");
-    // Bombs: of some KiB come many MiB.
+    // Bombs: a few KiB unpack to many MiB.
     let bomb = made(&[&" ".repeat(28 << 20)]);
     assert!(bomb.len() < 1 << 20);
     let large = read(&sandbox, DocumentKind::Pdf, &bomb, LIMITS).await;

@@ -1,4 +1,4 @@
-//! Images that promise or unpack more than a worker may hold, and images with random damage.
+//! Images that declare or unpack more than a worker may hold, and images with random damage.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sandbox::{DocumentProblem, ImageKind, ImageLimits, Options, Sandbox, Sandbox
 use crate::images::{KINDS, encoded, flag, is_damaged, is_too_large, limits, photo, random, read};
 use crate::{binary, sandbox};
 
-/// At least this many zeros, as zlib packs them: one, and matches of 258 at a distance of one, of 13 bits each.
+/// At least this many zeros in zlib format: a literal, then 13-bit matches with length 258 and distance 1.
 fn packed_zeros(count: usize) -> Vec<u8> {
     let matches = count.div_ceil(258);
     let begin = "110".chars().chain("00110000".chars());
@@ -37,7 +37,7 @@ fn chunk(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [&u32::try_from(body.len()).unwrap().to_be_bytes(), &named[..], &crc(&named).to_be_bytes()].concat()
 }
 
-/// A PNG of 8 or 16 bits a channel, with these chunks after its header.
+/// A PNG with 8 or 16 bits per channel and these chunks after its header.
 fn png(width: u32, height: u32, colour: [u8; 2], chunks: &[Vec<u8>]) -> Vec<u8> {
     let size = [width.to_be_bytes(), height.to_be_bytes()].concat();
     let header = chunk(b"IHDR", &[&size[..], &colour, &[0; 3]].concat());
@@ -67,7 +67,7 @@ async fn an_image_with_too_many_pixels_is_refused_by_its_header() {
     jpeg[frame + 5..frame + 9].fill(0xff);
     assert!(is_too_large(&read(&sandbox, ImageKind::Jpeg, &jpeg, limits()).await));
     let mut webp = encoded(ImageKind::Webp, &flag(16, 16));
-    // 14 bits for each side, less one.
+    // 14 bits per side, less one.
     webp[21..25].copy_from_slice(&(0x3ffe_u32 | 0x3ffe << 14).to_le_bytes());
     let said = read(&sandbox, ImageKind::Webp, &webp, limits()).await;
     assert!(is_too_large(&said), "{said:?}");
@@ -122,7 +122,7 @@ async fn what_unpacks_to_more_than_the_pixels_costs_no_memory() {
 
 #[tokio::test]
 async fn the_memory_of_an_image_follows_from_its_pixels_and_its_time_ends() {
-    // A call of code may use much less than these pixels.
+    // Code calls may use much less memory than these pixels.
     let sandbox = Sandbox::new(Options { memory: 1 << 20, ..Options::new(binary()) });
     let rows = chunk(b"IDAT", &packed_zeros(1 << 21));
     let cut = png(6324, 6324, RGBA16, std::slice::from_ref(&rows));

@@ -1,4 +1,4 @@
-//! Images: their facts and previews, and what damaged and hostile ones lead to.
+//! Images: facts and previews, and the problems of damaged and hostile ones.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ fn preview(facts: &ImageFacts) -> DynamicImage {
     image::load_from_memory_with_format(&bytes, ImageFormat::WebP).unwrap()
 }
 
-/// Random numbers that are the same in each test run.
+/// Random numbers, identical in each test run.
 pub(crate) fn random() -> impl FnMut(usize) -> usize {
     let mut random = 7_u64;
     move |below: usize| {
@@ -74,7 +74,7 @@ pub(crate) fn random() -> impl FnMut(usize) -> usize {
     }
 }
 
-/// A TIFF header with the tag of an orientation, and a text.
+/// A TIFF header with an orientation tag and a text.
 fn exif(orientation: u8) -> Vec<u8> {
     let mut exif = b"MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
     exif.extend([orientation, 0, 0, 0, 0, 0, 0]);
@@ -82,7 +82,7 @@ fn exif(orientation: u8) -> Vec<u8> {
     exif
 }
 
-/// A JPEG with the orientation and, as cameras have it, a small JPEG in its metadata.
+/// A JPEG with an orientation and, as cameras write it, a small JPEG in its metadata.
 pub(crate) fn photo(image: &RgbImage, orientation: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 95);
@@ -115,7 +115,7 @@ async fn a_large_image_of_every_format_has_a_smaller_preview() {
         assert_eq!(preview.dimensions(), (64, 32), "{kind:?}");
         let [left, right] = [(4, 16), (40, 16)].map(|(x, y)| preview.get_pixel(x, y).0);
         assert!(left[0] > 200 && left[2] < 60 && right[0] < 60 && right[2] > 200, "{left:?} {right:?}");
-        // Few pixels but many bytes: it keeps its size.
+        // Few pixels but many bytes: the preview keeps the size.
         let few = ImageLimits { bytes: 10, ..limits() };
         let facts = read(&sandbox, kind, &bytes, few).await.unwrap();
         assert_eq!(self::preview(&facts).dimensions(), (200, 100), "{kind:?}");
@@ -185,7 +185,7 @@ async fn the_dominant_colour_has_a_basic_name() {
             assert_eq!(facts.colour, name, "{colour:?}");
         }
     }
-    // The transparent part is larger, and would be red.
+    // The transparent part is larger and would be red.
     let alpha = |share: u32| {
         let pixel = |x, _| if x < share { Rgba([255, 0, 0, 0]) } else { Rgba([0, 200, 0, 9]) };
         let mut bytes = Vec::new();
@@ -202,7 +202,7 @@ async fn the_dominant_colour_has_a_basic_name() {
 async fn the_orientation_of_a_photo_is_applied_and_its_metadata_left_out() {
     let sandbox = sandbox(1);
     let small = ImageLimits { side: 80, ..limits() };
-    // The red part is left; per orientation, the pixel of the preview that is red after it.
+    // The red part is on the left; per orientation, a preview pixel that must be red.
     let table = [
         (1, (160, 80), (4, 20)),
         (2, (160, 80), (75, 20)),
@@ -246,7 +246,7 @@ async fn the_first_frame_of_an_animation_is_its_preview() {
     let facts = read(&sandbox, ImageKind::Gif, &bytes, ImageLimits { side: 30, ..limits() }).await.unwrap();
     assert_eq!((facts.width, facts.height, facts.colour.as_str()), (90, 60, "red"));
     assert_eq!(preview(&facts).get_pixel(10, 10).0, [230, 20, 20, 255]);
-    // The canvas of the animation, its header, and the first frame.
+    // The animation's canvas, its header and the first frame.
     let frame = encoded(ImageKind::Webp, &RgbImage::from_pixel(90, 60, RED));
     let chunk =
         |name: &[u8], body: &[u8]| [name, &u32::try_from(body.len()).unwrap().to_le_bytes(), body].concat();

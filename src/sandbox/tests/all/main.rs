@@ -1,4 +1,4 @@
-//! The sandbox from outside, with real worker processes: what code can do, what it cannot, and what a pool goes through.
+//! The sandbox with real worker processes: permitted code, forbidden code, and the pool.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ use serde_json::Value;
 
 pub(crate) use Language::{Javascript, Python};
 
-/// A sandbox of the built binary's workers.
+/// A sandbox with workers from the built binary.
 pub(crate) fn sandbox(workers: usize) -> Sandbox {
     Sandbox::new(Options { workers, memory: 64 << 20, ..Options::new(binary()) })
 }
@@ -69,7 +69,7 @@ pub(crate) fn within(seconds: f64, call: Call) -> Call {
     Call { limits, ..call }
 }
 
-/// What code that stands alone comes to.
+/// Runs standalone code.
 pub(crate) async fn ran(
     sandbox: &Sandbox,
     language: Language,
@@ -78,7 +78,7 @@ pub(crate) async fn ran(
     sandbox.call(within(60.0, alone(language, source, Value::Null))).await
 }
 
-/// What went wrong in it.
+/// Returns the error message of failing code.
 pub(crate) async fn said(sandbox: &Sandbox, language: Language, source: &str) -> String {
     match ran(sandbox, language, source).await {
         Err(SandboxError::Failed { message, .. }) => message,
@@ -86,7 +86,7 @@ pub(crate) async fn said(sandbox: &Sandbox, language: Language, source: &str) ->
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..1000 {
         if holds() {

@@ -1,4 +1,4 @@
-//! What the pool goes through.
+//! Pool behaviour.
 
 use base64::Engine as _;
 use futures_util::future::join_all;
@@ -10,15 +10,15 @@ use uuid::Uuid;
 
 use crate::*;
 
-/// Whether any of its threads is there. The first one may be a zombie before the others are gone, and is one until the process is
-/// waited for; its memory is gone then.
+/// Whether any thread of the worker is alive. The first thread may become a zombie before the others end, and stays one
+/// until the process is waited for; its memory is released by then.
 fn lives(worker: u32) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{worker}/task")) else { return false };
     let status = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("stat"));
     threads.flatten().filter_map(|thread| status(thread).ok()).any(|status| !status.contains(") Z "))
 }
 
-/// Processes that this one has started.
+/// Processes started by this one.
 fn children() -> Vec<u32> {
     let own = std::process::id();
     let mut found = Vec::new();
@@ -79,7 +79,7 @@ async fn a_worker_that_is_killed_fails_its_call_alone() {
     assert_eq!(running.await.unwrap(), Err(SandboxError::Crashed));
     assert_eq!(ran(&sandbox, Javascript, "1").await.unwrap().value, json!(1));
 
-    // One that does nothing is replaced without anybody's noticing.
+    // A killed idle worker is replaced unnoticed.
     let idle = sandbox.idle()[0];
     kill_process(Pid::from_raw(idle.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
     until("it is gone", || !lives(idle)).await;
@@ -127,7 +127,7 @@ async fn endless_code_of_one_workspace_leaves_workers_to_others() {
     sleep(100).await;
     assert_eq!(children().len(), 1, "one workspace uses half of the workers");
 
-    // Each of these would wait for a minute and more if it shared the places of the endless calls.
+    // Each of these would wait for a minute or more if it shared slots with the endless calls.
     let clock = SystemClock::new();
     let began = clock.monotonic();
     let other = sandbox.of(Uuid::from_u128(2));

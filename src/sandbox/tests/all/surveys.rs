@@ -1,4 +1,4 @@
-//! What is found out about code before it is taken.
+//! Checks of code before it is stored.
 
 use sandbox::{Source, SyntaxProblem};
 

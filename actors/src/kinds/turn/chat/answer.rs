@@ -1,4 +1,4 @@
-//! Answers to what items ask.
+//! Answers to items that ask.
 
 use kernel::{ItemKey, ThreadId};
 use store::{Answered, AnsweredItem, NewAnswer, Reservation, Reserved};
@@ -17,24 +17,25 @@ pub struct NewItemAnswer {
     pub thread: ThreadId,
     /// The key of the item.
     pub key: ItemKey,
-    /// The item, as it is stored.
+    /// The stored item.
     pub item: ThreadItem,
     /// The answer.
     pub answer: ItemAnswer,
-    /// Who gives it, where that is known.
+    /// The author, if known.
     pub by: Option<String>,
-    /// Who the texts of the turn that continues are written for.
+    /// Dialect for the texts of the continuing turn.
     pub dialect: Dialect,
-    /// The request's key, if it has one.
+    /// The request's key, if any.
     pub idempotency: Option<IdempotencyKey>,
 }
 
 impl Chat {
-    /// Stores an answer with the turn that continues, and opens its stream; `None` if the item waits for no answer any more. The answer,
-    /// the item and the turn are one commit: one of many concurrent answers is stored, and any instance executes the turn.
+    /// Stores an answer with the turn that continues, and opens that turn's stream; `None` if the item no longer waits.
+    /// The answer, the item and the turn are one commit: only one of several concurrent answers is stored, and any
+    /// instance executes the turn.
     ///
     /// # Errors
-    /// [`RunStartError`]; if the database did not answer, it is open whether the answer was stored.
+    /// [`RunStartError`]; if the database does not answer, the answer may or may not be stored.
     pub async fn answer(&self, new: NewItemAnswer) -> Result<Option<StartedTurn>, RunStartError> {
         let store = &self.ports.store;
         let mut ids = TurnIds {
@@ -70,7 +71,7 @@ impl Chat {
             let reader = self.open(ids.stream, 0);
             return Ok(Some(StartedTurn { reader, thread, replayed: false }));
         }
-        // This may be a retry of the request that has stored it.
+        // This may be a retry of the request that stored the answer.
         match store.stream_of_answer(key).await? {
             Some(stream) if stream == ids.stream => Ok(Some(self.replayed(ids))),
             _ => Ok(None),

@@ -1,4 +1,4 @@
-//! Dictation: what is said in a recording. The recording is not stored.
+//! Dictation: transcribes a recording. The recording is not stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use wire::TranscriptionSettings;
 use super::Chat;
 use super::endpoint::EndpointError;
 
-/// How long a model may take.
+/// Model timeout.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Bytes of a recording that count as a token: about ten tokens a second.
+/// Recording bytes per token, at about ten tokens a second.
 const BYTES_OF_TOKEN: usize = 400;
 
-/// Why a recording was not transcribed.
+/// The reason why a recording was not transcribed.
 #[derive(Debug, thiserror::Error)]
 pub enum DictationError {
-    /// The key of the endpoint cannot be read.
+    /// The endpoint's key cannot be read.
     #[error("the key of the transcription model cannot be read: {}", .0.message)]
     Credential(NodeError),
-    /// The model refused it, or could not be reached.
+    /// The model refused the recording, or was unreachable.
     #[error("the transcription model failed: {0}")]
     Model(#[from] ModelError),
     /// The model did not answer in time.
@@ -33,7 +33,7 @@ pub enum DictationError {
 }
 
 impl Chat {
-    /// Returns what is said in a recording of this media type; `session` pays for it.
+    /// Transcribes a recording in this media type; `session` pays for it.
     ///
     /// # Errors
     /// [`DictationError`].
@@ -59,7 +59,7 @@ impl Chat {
         let asking = model.transcribe(&request);
         let answered = kernel::timeout(&*self.ports.clock, LIMIT, asking).await;
         let name = &settings.binding.model;
-        // A call that is given up counts with its input; some endpoints report no tokens of audio either.
+        // An abandoned call counts with its input; some endpoints report no audio tokens either.
         let input_tokens = u64::try_from(bytes / BYTES_OF_TOKEN).unwrap_or(u64::MAX);
         let abandoned = Spending::of(name, input_tokens, 0);
         let (used, transcript) = match answered {

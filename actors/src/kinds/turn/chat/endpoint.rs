@@ -1,4 +1,4 @@
-//! Models that the settings of a chat name, and what they use.
+//! Models named in chat settings, and their usage.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::Chat;
 use crate::run::CredentialsOf;
 use crate::run::budget::usage_sum;
 
-/// A model that a setting names cannot be used.
+/// A model named in a setting cannot be used.
 #[derive(Debug)]
 pub(super) enum EndpointError {
     /// Its key cannot be read.
@@ -22,7 +22,7 @@ pub(super) enum EndpointError {
 }
 
 impl Chat {
-    /// The model, and its name without the provider.
+    /// Returns the model, and its name without the provider.
     pub(super) async fn model(
         &self,
         workspace: Uuid,
@@ -49,7 +49,7 @@ impl Chat {
         Ok((model, name.to_owned()))
     }
 
-    /// Counts a call outside of runs, if it has used something. `chat`: the workflow, and the session that pays.
+    /// Records the usage of a call outside runs, if any. `chat`: the workflow, and the session that pays.
     pub(super) async fn count(&self, chat: (Uuid, &str), used: &Spending) {
         if used.calls == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Erases the data of a visitor.
+//! Erases a visitor's data.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use super::Chat;
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Chat {
-    /// Stops the turns of a visitor and erases all data from before the request. Returns when nothing is left; if it is dropped before that,
-    /// another call continues.
+    /// Stops a visitor's turns and erases all data from before the request. Returns when nothing is left; if the future
+    /// is dropped earlier, another call continues.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -22,7 +22,7 @@ impl Chat {
         loop {
             let unended = store.unended_threads_of(erasure).await?;
             for thread in &unended {
-                // One request is enough; polling writes nothing.
+                // One request per thread is enough; polling writes nothing.
                 if !stopped.insert(*thread) {
                     continue;
                 }

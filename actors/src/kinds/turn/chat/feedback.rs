@@ -1,4 +1,4 @@
-//! What people think of items, with copies of the turns that they judge.
+//! Feedback on items, with copies of the turns that it rates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use super::Chat;
 use crate::kinds::turn::history::{Own, files, messages, paired};
 use crate::kinds::turn::refill;
 
-/// Messages of a copy, the newest.
+/// Maximum messages per copy; the newest are kept.
 const MOST_MESSAGES: usize = 200;
-/// Bytes of the messages of a copy, except that one message is always there.
+/// Maximum message bytes per copy, except that at least one message is kept.
 const LARGEST_MESSAGES: usize = 256 * 1024;
 
-/// One author's feedback on items of a thread.
+/// One author's feedback on items in a thread.
 #[derive(Debug, Clone, Copy)]
 pub struct FeedbackInput<'a> {
     /// The thread.
@@ -28,17 +28,17 @@ pub struct FeedbackInput<'a> {
     pub author_kind: OwnerKind,
     /// The author's id; empty if the author is unknown.
     pub author_id: &'a str,
-    /// What they think.
+    /// The rating.
     pub kind: FeedbackKind,
-    /// Why.
+    /// The reason.
     pub comment: Option<&'a str>,
-    /// Whether only the kind is stored: the workflow stores no content.
+    /// Whether only the kind is stored, because the workflow stores no content.
     pub kind_only: bool,
 }
 
 impl Chat {
-    /// Stores feedback, with copies of the turns that the items belong to. Returns false, and stores nothing, if an item or the
-    /// thread is not found.
+    /// Stores feedback, with copies of the items' turns. Returns false, and stores nothing, if an item or the thread is
+    /// not found.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -73,12 +73,12 @@ impl Chat {
         Ok(is_stored)
     }
 
-    /// Replaces the messages of a turn by those that it has read, if that is known: other turns may have been between, and a turn that
-    /// continues after a question has read what it had said before.
+    /// Replaces the messages in a copy by those that the turn read, if known: other turns may have come between, and a
+    /// turn that continues after a question read its earlier output.
     async fn as_read(&self, turn: &mut RatedTurn, thread: ThreadId) -> Result<(), StoreError> {
         let Some(run) = self.ports.store.run(turn.run).await? else { return Ok(()) };
         let mut read = refill::messages(&self.ports.store, &run, thread).await?;
-        // Hidden items.
+        // Removes hidden items.
         read.retain(|message| message.get("role").is_none_or(|role| role != "system"));
         if !read.is_empty() {
             turn.messages = newest(read);
@@ -87,7 +87,7 @@ impl Chat {
     }
 }
 
-/// The items of these ids, each once; `None` if one is not found or hidden.
+/// Returns the items with these ids, each once; `None` if one is missing or hidden.
 fn rated(stored: &[StoredItem], ids: &[String]) -> Option<Vec<RatedItem>> {
     let known: BTreeMap<&str, &StoredItem> =
         stored.iter().filter(|one| !one.item.is_hidden()).map(|one| (one.item.id(), one)).collect();
@@ -100,7 +100,7 @@ fn rated(stored: &[StoredItem], ids: &[String]) -> Option<Vec<RatedItem>> {
     ids.into_iter().map(one).collect()
 }
 
-/// Copies of the turns of these items. Hidden items are not in them.
+/// Copies the turns of these items, without hidden items.
 fn turns(stored: Vec<StoredItem>, files: &[StoredAttachment], rated: &[RatedItem]) -> Vec<RatedTurn> {
     let mut texts: BTreeMap<Uuid, Vec<String>> =
         rated.iter().filter_map(|item| Some((item.run?, Vec::new()))).collect();
@@ -118,13 +118,13 @@ fn turns(stored: Vec<StoredItem>, files: &[StoredAttachment], rated: &[RatedItem
     let copy = |(run, texts): (Uuid, Vec<String>)| {
         let question = questions.get(&run);
         let place = question.and_then(|question| keys.iter().position(|key| key.as_ref() == Some(question)));
-        // A turn without a message read what was there when it began.
+        // A turn without a message read the items that existed at its start.
         let begun = ItemKey::at(run);
         let end = place.map_or_else(
             || keys.iter().take_while(|key| key.is_some_and(|key| key < begun)).count(),
             |place| place + 1,
         );
-        // PostgreSQL stores no NUL in a text.
+        // PostgreSQL stores no NUL in text.
         RatedTurn { run, messages: read(&items, end, files), text: texts.join("\n\n").replace('\0', "") }
     };
     texts.into_iter().map(copy).collect()
@@ -137,7 +137,7 @@ fn read(items: &[ThreadItem], end: usize, files: &[StoredAttachment]) -> String 
     newest(messages(latest.to_vec(), files, Own { message: own, items: &[] }, None))
 }
 
-/// The newest messages that have room, as JSON.
+/// The newest messages that fit, as JSON.
 fn newest(mut messages: Vec<Value>) -> String {
     messages.drain(..messages.len().saturating_sub(MOST_MESSAGES));
     let mut room = LARGEST_MESSAGES;

@@ -1,4 +1,4 @@
-//! What stands in threads, and what becomes of them.
+//! Reads, renames and deletes threads.
 
 use kernel::{ItemKey, ThreadId};
 use store::{Slice, StoreError, StoredStream, StoredThread, ThreadsOf, TurnsToStop};
@@ -7,7 +7,7 @@ use wire::chat::ThreadItem;
 use super::Chat;
 
 impl Chat {
-    /// A thread, to see whose it is.
+    /// Returns a thread, for authorization.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -23,7 +23,7 @@ impl Chat {
         self.ports.store.require_cookie(id).await
     }
 
-    /// The threads of an owner; `None` when the cursor is not one of them.
+    /// Returns an owner's threads; `None` if the cursor is not among them.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -35,7 +35,7 @@ impl Chat {
         self.ports.store.threads_of(of, slice).await
     }
 
-    /// Part of a thread's items, hidden ones included.
+    /// Returns a page of a thread's items, including hidden ones.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -47,7 +47,7 @@ impl Chat {
         self.ports.store.items_of(thread, slice).await
     }
 
-    /// Those of these items that are in the thread.
+    /// Returns the given items that are in the thread.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -59,7 +59,7 @@ impl Chat {
         self.ports.store.items_named(thread, keys).await
     }
 
-    /// The stream of the turn that executes in a thread, else of one that is parked.
+    /// Returns the stream of the turn that executes in a thread, or else of a parked one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -70,7 +70,7 @@ impl Chat {
         }
     }
 
-    /// Gives a thread another title; `None` when it is not there.
+    /// Renames a thread; `None` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -78,13 +78,13 @@ impl Chat {
         self.ports.store.rename_thread(id, title).await
     }
 
-    /// Deletes a thread and stops its turns; false when it is not there.
+    /// Deletes a thread and stops its turns; false if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer; nothing is deleted then.
     pub async fn delete(&self, id: ThreadId) -> Result<bool, StoreError> {
         let Some(turns) = self.ports.store.delete_thread(id).await? else { return Ok(false) };
-        // Notified at once, whether or not the database answers once more.
+        // Notified at once, even if the next query fails.
         self.notify_stops(id, &turns);
         if let Err(error) = self.stop_turns(id, TurnsToStop::All).await {
             tracing::warn!(thread = %id, %error, "failed to wait for the turns of a deleted thread");

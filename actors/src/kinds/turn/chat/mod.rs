@@ -1,4 +1,4 @@
-//! The chat's front door: starts turns, opens streams, stops turns.
+//! The entry point of the chat: starts turns, opens streams, stops turns.
 
 mod answer;
 mod dictation;
@@ -39,7 +39,7 @@ use start::{Seen, TurnIds};
 use title::FirstMessage;
 pub use title::NewTitle;
 
-/// A turn that was started, now or by an earlier request with the same key.
+/// A turn that was started, by this request or an earlier one with the same key.
 pub struct StartedTurn {
     /// Its stream, from the first event on.
     pub reader: Reader,
@@ -59,7 +59,7 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// A workflow with its latest version, at most a second old.
+    /// Returns a workflow with its latest version, at most a second old.
     ///
     /// # Errors
     /// [`PlanError`] when it cannot be read.
@@ -67,7 +67,7 @@ impl Chat {
         self.ports.plans.runnable(workflow).await
     }
 
-    /// A workflow that was read a moment ago, with the versions that its chat uses at this moment: other instances may have changed that.
+    /// Refreshes a workflow that was just read: other instances may have changed the versions that its chat uses.
     ///
     /// # Errors
     /// [`PlanError`] when they cannot be read.
@@ -79,12 +79,12 @@ impl Chat {
         }
     }
 
-    /// The workflow was changed here.
+    /// Drops a workflow that was changed here from the cache.
     pub fn forget(&self, workflow: Uuid) {
         self.ports.plans.forget(workflow);
     }
 
-    /// Stores a turn's start and opens its stream. Once this returns, the turn runs whatever becomes of the caller.
+    /// Stores a turn's start and opens its stream. After this returns, the turn runs even if the caller disconnects.
     ///
     /// # Errors
     /// [`RunStartError`]; only [`RunStartError::Unacknowledged`] leaves open whether the turn was stored.
@@ -100,7 +100,7 @@ impl Chat {
             },
             item: self.ports.ids.item()?.0,
         };
-        // Before the key is reserved: a caller that is refused now retries with the same key.
+        // Before the key is reserved, so a caller that is refused now can retry with the same key.
         let mut slot = match self.place(&new, ThreadId(ids.thread)).await {
             Ok(slot) => slot,
             Err(error) => {
@@ -128,7 +128,7 @@ impl Chat {
         if let (Err(error), Some((files, thread))) = (&started, claimed)
             && !matches!(error, RunStartError::Unacknowledged)
         {
-            // Else they are free after some minutes.
+            // Otherwise they are released after some minutes.
             if let Err(error) = Box::pin(self.ports.store.release_attachments(&files, thread)).await {
                 tracing::warn!(%error, "failed to release the attachments of a message that is not stored");
             }
@@ -136,7 +136,7 @@ impl Chat {
         started
     }
 
-    /// The same for a turn that is admitted, and whose attachments are its thread's.
+    /// Starts an admitted turn whose attachments are claimed.
     async fn start_claimed(
         &self,
         new: NewTurn,
@@ -158,7 +158,7 @@ impl Chat {
             },
             Target::NewThread(_) | Target::Thread(_) | Target::Action(..) => None,
         };
-        // At the last moment: an earlier request may have reserved the key long ago, and items are ordered by their ids.
+        // As late as possible: an earlier request may have reserved the key long ago, and items are ordered by id.
         ids.item = self.ports.ids.item()?.0;
         let is_new = matches!(new.target, Target::NewThread(_));
         let mut new = new;
@@ -171,7 +171,7 @@ impl Chat {
         let announced = title.is_some().then(oneshot::channel);
         let (announce, announced) = announced.unzip();
         run.own.retitled = Mutex::new(announced);
-        // The reader comes second: a stream without a writer here counts as a stream of another instance.
+        // The topic first: a stream without a writer here counts as another instance's stream.
         let _topic = self.ports.topics.produce(ids.stream);
         let reader = self.ports.read(ids.stream, 0, true);
         let threads = self.threads.clone();
@@ -179,7 +179,8 @@ impl Chat {
             let accepted = Accepted { run: Arc::new(run), token, stop: false };
             threads.accept(AcceptedTurn { accepted, slot });
         };
-        // Before its start is stored, only this request knows of a new thread; with a key, another instance may start it, too.
+        // Until the start is stored, only this request knows a new thread; with a key, another instance may start it
+        // too.
         let is_alone = without_key || !self.ports.others.load(Ordering::Relaxed);
         if is_new && is_alone && !claim.is_for_another() {
             let accept = move |token, early| {
@@ -196,12 +197,12 @@ impl Chat {
         Ok(StartedTurn { reader, thread, replayed: false })
     }
 
-    /// Makes the attachments of a new message those of its thread.
+    /// Assigns a new message's attachments to its thread.
     async fn claim_attachments(&self, new: &NewTurn, thread: ThreadId) -> Result<(), RunStartError> {
         let Some((claimed, _)) = new.claims(thread) else { return Ok(()) };
         let owner = match &new.target {
             Target::NewThread(owner) => (owner.kind, owner.id.as_deref()),
-            // The thread's row says it.
+            // The thread's row has the owner.
             _ => (OwnerKind::Anyone, None),
         };
         let ids: Vec<AttachmentId> = claimed.iter().map(|one| one.id).collect();
@@ -212,7 +213,7 @@ impl Chat {
         }
     }
 
-    /// Whether the models of a workflow's chat may be used once more: returns the limit that is reached.
+    /// Checks the budget of a chat's models, and returns a limit that is reached.
     /// `session`: pays; `None` if the caller is unknown.
     ///
     /// # Errors
@@ -232,7 +233,7 @@ impl Chat {
         self.ports.budgets.check(of, &limits, (&self.ports.store, &*self.ports.clock)).await
     }
 
-    /// Whether a workspace may store more.
+    /// Checks whether a workspace may store more.
     ///
     /// # Errors
     /// [`WorkspaceFull`] if it may not.
@@ -240,17 +241,17 @@ impl Chat {
         self.ports.quota.room(workspace)
     }
 
-    /// A place in the thread, unless the thread or its workflow accepts no more now.
+    /// Takes a slot in the thread, unless the thread or its workflow accepts no more turns now.
     async fn place(&self, new: &NewTurn, thread: ThreadId) -> Result<Slot, RunStartError> {
         let slot = self.threads.slot(thread).map_err(|_| RunStartError::ThreadBusy)?;
         self.refuse_busy(new, &slot).await?;
         Ok(slot)
     }
 
-    /// Refuses a second message where the workflow accepts only one at a time.
+    /// Refuses a second message if the workflow accepts only one at a time.
     async fn refuse_busy(&self, new: &NewTurn, slot: &Slot) -> Result<(), RunStartError> {
         let (BusyThread::Reject, Some(thread)) = (new.busy, new.target.thread()) else { return Ok(()) };
-        // The database knows the stored turns of all instances. A slot may outlive its turn for a moment.
+        // The database knows the stored turns on all instances. A slot may briefly outlive its turn.
         let running = Box::pin(self.ports.store.running_turn(thread)).await?;
         if slot.is_behind_unstored() || running.is_some_and(|turn| !turn.parked) {
             return Err(RunStartError::TurnRunning);
@@ -258,9 +259,9 @@ impl Chat {
         Ok(())
     }
 
-    /// What a retry of a message finds in the thread; `None` if the message is gone. It was there when the request was
-    /// checked, but reserving the key takes its time. Later changes are handled when the turn starts: another retry may take
-    /// the message out.
+    /// Reads the thread for a retried message; `None` if the message is gone. It existed when the request was checked,
+    /// but reserving the key takes time. Later changes are handled when the turn starts: another retry may cut the
+    /// message.
     async fn seen(&self, thread: ThreadId, message: ItemKey) -> Result<Option<Seen>, RunStartError> {
         let until = self.ports.ids.item()?;
         let items = self.ports.store.thread_items(thread).await?;
@@ -272,10 +273,10 @@ impl Chat {
         Ok(Some(Seen { until, kept }))
     }
 
-    /// What an earlier request with this key started, if its start is stored.
+    /// Returns the turn that an earlier request with this key started, if its start is stored.
     ///
     /// # Errors
-    /// [`RunStartError::KeyReused`] when the key stands for another request.
+    /// [`RunStartError::KeyReused`] when the key belongs to another request.
     pub async fn started(&self, key: &IdempotencyKey) -> Result<Option<StartedTurn>, RunStartError> {
         Ok(self.starts.started(key).await?.map(|ids| self.replayed(ids)))
     }
@@ -284,7 +285,7 @@ impl Chat {
         StartedTurn { reader: self.open(ids.stream, 0), thread: ThreadId(ids.thread), replayed: true }
     }
 
-    /// A stream, to see whose it is.
+    /// Returns a stream, for authorization.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -292,13 +293,13 @@ impl Chat {
         self.ports.store.stream(id).await
     }
 
-    /// Reads a stream behind event `after`.
+    /// Reads a stream after event `after`.
     #[must_use]
     pub fn open(&self, stream: Uuid, after: u64) -> Reader {
         self.ports.read(stream, after, false)
     }
 
-    /// Whether a finished stream has nothing behind event `after`.
+    /// Whether a finished stream has no events after `after`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -306,7 +307,7 @@ impl Chat {
         Ok(stream.ended && self.ports.store.frames_after(stream.id, after, 1).await?.is_empty())
     }
 
-    /// Whether a stream has got as far as event `seq`.
+    /// Whether a stream has reached event `seq`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -1,4 +1,4 @@
-//! The start of a turn: what the caller wants, and the rows and events that store it. Pure.
+//! The start of a turn: the request, and the rows and events to store. Pure.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::run::kind::{Progress, Run};
 use crate::run::start::{IdempotencyKey, StartIds, StartRows};
 use crate::text::{json as to_json, timestamp};
 
-/// Whose a new thread is.
+/// The owner of a new thread.
 #[derive(Debug, Clone)]
 pub struct Owner {
     /// Its kind.
@@ -36,21 +36,21 @@ pub struct Owner {
     pub has_cookie: bool,
 }
 
-/// Where a message goes.
+/// The target of a message.
 #[derive(Debug, Clone)]
 pub enum Target {
-    /// A new thread of this owner.
+    /// A new thread with this owner.
     NewThread(Owner),
-    /// A thread that exists.
+    /// An existing thread.
     Thread(ThreadId),
-    /// A thread, as an action of one of its widgets or of the page; there is no message.
+    /// A thread, for an action by one of its widgets or the page; without a message.
     Action(ThreadId, Box<ActionInput>),
-    /// Nowhere: it stands in the thread already and is answered again, without what is behind it.
+    /// A message already in the thread: it is answered again, without the items after it.
     Again(ThreadId, ItemKey),
 }
 
 impl Target {
-    /// The thread, if it exists already.
+    /// The thread, if it already exists.
     #[must_use]
     pub fn thread(&self) -> Option<ThreadId> {
         match self {
@@ -60,33 +60,33 @@ impl Target {
     }
 }
 
-/// An action, as graphs receive it.
+/// An action in the form that graphs receive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ActionInput {
     /// Its name.
     #[serde(rename = "type")]
     pub kind: String,
-    /// As it came from the browser.
+    /// The payload as sent by the browser.
     pub payload: serde_json::Value,
-    /// The widget; `None` if the page itself acts.
+    /// The widget; `None` for an action by the page itself.
     pub item_id: Option<String>,
-    /// By which the graph replaces the widget.
+    /// The key under which the graph replaces the widget.
     pub key: Option<String>,
-    /// The widget's root, as it is stored.
+    /// The widget's root as stored.
     pub widget: Option<serde_json::Value>,
 }
 
-/// An attachment of a message.
+/// An attachment to a message.
 #[derive(Debug, Clone)]
 pub struct Attached {
     /// The attachment.
     pub stored: StoredAttachment,
-    /// Where readers of the stream load the image from, if it is one.
+    /// The preview URL for stream readers, if the attachment is an image.
     pub preview_url: Option<String>,
 }
 
 impl Attached {
-    /// As the input of a graph.
+    /// The attachment in the form that graphs receive.
     fn as_input(&self) -> serde_json::Value {
         let StoredAttachment { id, name, mime_type, size, digest, .. } = &self.stored;
         let kind = if self.stored.is_image() { "image" } else { "file" };
@@ -95,39 +95,39 @@ impl Attached {
     }
 }
 
-/// A turn to begin.
+/// A turn to start.
 pub struct NewTurn {
-    /// Workspace of the workflow.
+    /// The workflow's workspace.
     pub workspace: Uuid,
     /// The workflow.
     pub workflow: Uuid,
     /// The version to run.
     pub version: Arc<LoadedVersion>,
-    /// The canary of the workflow: a new thread may use that instead.
+    /// The workflow's canary, which a new thread may use instead.
     pub canary: Option<Canary>,
-    /// Where the message goes.
+    /// The message's target.
     pub target: Target,
     /// The message.
     pub input: UserMessageInput,
-    /// Its attachments, in their order.
+    /// Its attachments, in order.
     pub attachments: Vec<Attached>,
-    /// Free data of the client.
+    /// Arbitrary client data.
     pub metadata: Map<String, serde_json::Value>,
-    /// Who the texts are written for.
+    /// Dialect for its texts.
     pub dialect: Dialect,
-    /// What becomes of it while another message is being answered.
+    /// The policy while another message is being answered.
     pub busy: BusyThread,
     /// The session whose limits apply to its models.
     pub session: Option<String>,
-    /// Where clients reach the service, if it is not configured and the workflow may show images.
+    /// The public base URL as seen by the client, if none is configured and the workflow may show images.
     pub base: Option<String>,
-    /// What the title of a new thread is written with; `None`: its title is the first words of the message.
+    /// The settings for a new thread's generated title; `None` takes the message's first words.
     pub title: Option<NewTitle>,
-    /// The request's key, if it has one.
+    /// The request's key, if any.
     pub idempotency: Option<IdempotencyKey>,
 }
 
-/// What the run's row keeps of its start, JSON.
+/// The start options stored in the run's row, as JSON.
 fn options(again: Option<Again>, session: Option<&str>, base: Option<&str>) -> Option<String> {
     let mut options = Map::new();
     options.extend(again.map(|again| ("again".to_owned(), again.options())));
@@ -137,7 +137,7 @@ fn options(again: Option<Again>, session: Option<&str>, base: Option<&str>) -> O
 }
 
 impl NewTurn {
-    /// Chooses the canary for a part of the new threads; the same one however often the start is retried.
+    /// Selects the canary for a share of new threads, always the same one when the start is retried.
     pub(super) fn choose_version(&mut self, thread: ThreadId) {
         let is_new = matches!(self.target, Target::NewThread(_));
         let (workflow, thread) = (self.workflow.to_string(), thread.to_string());
@@ -150,14 +150,14 @@ impl NewTurn {
         }
     }
 
-    /// The attachments that become those of the thread with the start.
+    /// The attachments that the start assigns to the thread.
     pub(super) fn claims(&self, thread: ThreadId) -> Option<(Vec<StoredAttachment>, ThreadId)> {
         let is_new = !self.attachments.is_empty() && !matches!(self.target, Target::Again(..));
         is_new.then(|| (self.attachments.iter().map(|attached| attached.stored.clone()).collect(), thread))
     }
 }
 
-/// The ids of a turn, made before anything is stored under them.
+/// A turn's ids, created before anything is stored under them.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct TurnIds {
     pub(super) run: Uuid,
@@ -176,16 +176,16 @@ impl StartIds for TurnIds {
     }
 }
 
-/// What was there when another answer was asked for.
+/// The thread's state when a retry was requested.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    /// The moment it was looked at.
+    /// The position at which the thread was read.
     pub(super) until: ItemKey,
-    /// The last answer behind the message that is none to it.
+    /// The last answer after the message that belongs to an earlier turn.
     pub(super) kept: ItemKey,
 }
 
-/// Everything that a turn's start stores, and its first events.
+/// All rows that a turn's start stores, and its first events.
 ///
 /// `seen` is for a message that is answered again.
 pub(super) fn rows(
@@ -196,7 +196,7 @@ pub(super) fn rows(
 ) -> (StartRows, TurnOf) {
     let created_at = timestamp(now);
     let (thread, item) = (ThreadId(ids.thread), ItemKey(ids.item));
-    // The turn's item is the message, or the moment at which another answer was asked for.
+    // The turn's item is its message, or marks the position of the retry request.
     let again = match &new.target {
         Target::Again(_, message) => Some(Again { item: *message, asked: item, started: false }),
         Target::NewThread(_) | Target::Thread(_) | Target::Action(..) => None,
@@ -305,7 +305,7 @@ pub(super) fn rows(
         }
     }
     events.push(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } });
-    // The title comes from the message, so it is told behind it.
+    // The title comes from the message, so its event follows the message.
     events.extend(titled.map(|thread| ChatEvent::ThreadUpdated { thread }));
     let mut frames = String::with_capacity(1024);
     let mut next_seq = 1;
@@ -356,7 +356,7 @@ pub(super) fn rows(
     (rows, run)
 }
 
-/// The message as readers of the stream receive it: addresses of images expire, so items are stored without them.
+/// The message for stream readers: image URLs expire, so items are stored without them.
 fn with_previews(mut message: ThreadItem, attached: &[Attached]) -> ThreadItem {
     if let ItemBody::UserMessage { attachments, .. } = &mut message.body {
         for (attachment, attached) in attachments.iter_mut().zip(attached) {

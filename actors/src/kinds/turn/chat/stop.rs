@@ -9,7 +9,7 @@ use super::Chat;
 use crate::run::cancel::{LIMIT, until_ended};
 
 impl Chat {
-    /// Stores a request to stop a stream's turn, and waits for its end for a moment.
+    /// Stores a request to stop a stream's turn, and waits briefly for its end.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -18,11 +18,11 @@ impl Chat {
         Ok(run.map_or(StopStatus::Completed, |run| stop_status(run.status)))
     }
 
-    /// Stores requests to stop turns of a thread, and waits for their ends for a moment.
+    /// Stores requests to stop turns in a thread, and waits briefly for their ends.
     pub(super) async fn stop_turns(&self, thread: ThreadId, which: TurnsToStop) -> Result<(), StoreError> {
         let all = async {
             loop {
-                // Once more after their ends: another turn may have been stored meanwhile.
+                // Again after their ends: another turn may have been stored meanwhile.
                 let turns = self.ports.store.request_cancel_of_thread(thread, which).await?;
                 if turns.is_empty() {
                     return Ok(());
@@ -37,7 +37,7 @@ impl Chat {
         kernel::timeout(&*self.ports.clock, LIMIT, all).await.unwrap_or(Ok(()))
     }
 
-    /// Notifies a thread that stops of its turns were requested. The latest turn comes first: no waiting turn starts when the
+    /// Notifies a thread that stops were requested. The latest turn comes first, so no waiting turn starts when the
     /// running one ends.
     pub(super) fn notify_stops(&self, thread: ThreadId, turns: &[UnfinishedTurn]) {
         turns.iter().for_each(|turn| self.threads.notify_stop(thread, turn.run));

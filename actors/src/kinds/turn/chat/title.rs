@@ -1,4 +1,4 @@
-//! Titles of new threads that a model writes, while the first turn executes.
+//! Titles for new threads, written by a model while the first turn executes.
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ use super::Chat;
 use super::endpoint::EndpointError;
 use crate::run::budget::BudgetAccount;
 
-/// How long the model may take.
+/// Model timeout.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Tokens of a title.
+/// Maximum tokens per title.
 const TOKENS: u32 = 30;
 /// Characters of the message that the model reads.
 const MAX_MESSAGE_CHARS: usize = 4_000;
-/// Characters of the longest title.
+/// Maximum characters per title.
 const MAX_TITLE_CHARS: usize = 120;
-/// How often the thread is looked up, whose start may not be stored yet.
+/// Maximum lookups of the thread, whose start may not be stored yet.
 const LOOKUPS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(250);
 
 const PROMPT: &str = "Write a title for a conversation that begins with the user's message: at most six words, in the language \
                       of the message, without quotation marks. Answer with the title alone.";
 
-/// What a thread's title is written with.
+/// Settings for generating a thread's title.
 #[derive(Debug, Clone)]
 pub struct NewTitle {
     /// The model.
@@ -39,7 +39,7 @@ pub struct NewTitle {
     pub session: Option<String>,
 }
 
-/// The first message of a thread, whose title is to be written.
+/// A thread's first message, for its title.
 pub(super) struct FirstMessage {
     pub(super) workspace: Uuid,
     pub(super) workflow: Uuid,
@@ -48,13 +48,13 @@ pub(super) struct FirstMessage {
 }
 
 impl Chat {
-    /// Generates the title of a new thread with a model; signals `stored` when it is stored. If the model fails, the title stays the first
-    /// words of the message.
+    /// Generates a new thread's title with a model; signals `stored` when it is stored. If the model fails, the title
+    /// remains the first words of the message.
     pub(super) fn write_title(&self, title: NewTitle, first: FirstMessage, stored: oneshot::Sender<()>) {
         let chat = self.clone();
         tokio::spawn(async move {
             match chat.generate_and_store(&title, &first).await {
-                // The turn may be over.
+                // The turn may have ended.
                 Ok(true) => drop(stored.send(())),
                 Ok(false) => {}
                 Err(error) => tracing::warn!(thread = %first.thread, %error, "failed to store a title"),
@@ -70,7 +70,7 @@ impl Chat {
             if self.ports.store.retitle_thread(first.thread, words.as_deref(), &text).await? {
                 return Ok(true);
             }
-            // Another title is never overwritten.
+            // A title set meanwhile is never overwritten.
             if self.ports.store.thread(first.thread).await?.is_some() {
                 return Ok(false);
             }
@@ -117,7 +117,7 @@ impl Chat {
         }
         let answered = kernel::timeout(&*self.ports.clock, LIMIT, endpoint.call(&request, &NoPieces)).await;
         let (used, title) = match answered {
-            // A call that is given up counts with its input.
+            // An abandoned call counts with its input.
             None => (Spending::of(model, expected.input_tokens, 0), None),
             Some(Err(error)) => {
                 tracing::warn!(%error, "failed to generate a title");
@@ -134,7 +134,7 @@ impl Chat {
     }
 }
 
-/// What the user has written.
+/// The user's text.
 fn text_of(content: &[UserMessageContent]) -> String {
     let texts = content.iter().map(|part| match part {
         UserMessageContent::InputText { text } | UserMessageContent::InputTag { text, .. } => text.as_str(),
@@ -142,7 +142,7 @@ fn text_of(content: &[UserMessageContent]) -> String {
     texts.collect::<Vec<_>>().join(" ").chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
-/// The first line that says something, without the marks that models put around titles.
+/// The first non-empty line, without the quotation marks and markup that models put around titles.
 fn cleaned(answer: &str) -> Option<String> {
     let line = answer.lines().map(str::trim).find(|line| !line.is_empty())?;
     let is_mark = |letter: char| {

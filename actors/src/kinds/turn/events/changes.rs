@@ -1,10 +1,10 @@
-//! Changes of items as events. Pure.
+//! Converts item changes to events. Pure.
 
 use wire::chat::ChatEvent;
 
 use crate::kinds::turn::sent::{Change, Item};
 
-/// What readers receive of a change; nothing of a hidden item.
+/// A change's events for readers; hidden items have none.
 pub(super) fn events_of(change: Change) -> Vec<ChatEvent> {
     let (Change::Opened(item)
     | Change::Updated(item, _)

@@ -1,4 +1,4 @@
-//! The end of a turn with a question.
+//! Turns that end with a question.
 
 use chrono::{DateTime, Utc};
 use kernel::ItemKey;
@@ -12,12 +12,13 @@ use crate::kinds::turn::continuing::{Continued, Left, lives};
 use crate::run::End;
 use crate::text::{json, timestamp};
 
-/// The notice for an answer that has no effect.
+/// The notice for an answer without effect.
 const ANSWER_HAS_NO_EFFECT: &str =
     "Your answer is stored. The conversation has already continued, or it waits for other answers.";
 
 impl ChatEvents {
-    /// The turn continues another one. `has_added`: an earlier life of the run has added an item. `has_started`: there was one.
+    /// Sets the turn that this one continues. `has_added`: an earlier life added an item. `has_started`: there was an
+    /// earlier life.
     #[must_use]
     pub(in crate::kinds::turn) fn continuing(
         self,
@@ -29,7 +30,7 @@ impl ChatEvents {
         Self { continued, needs_reply, has_added, has_progressed: has_started, ..self }
     }
 
-    /// Whether the turn continues one that waits for nothing any more.
+    /// Whether the continued turn no longer waits for anything.
     pub(in crate::kinds::turn) fn is_over(&self) -> bool {
         self.continued.as_ref().is_some_and(|continued| continued.is_over)
     }
@@ -43,7 +44,7 @@ impl ChatEvents {
         });
     }
 
-    /// The turn starts to execute. `messages`: as it reads the thread, if it may end with a question.
+    /// Starts the execution. `messages`: the thread as the turn reads it, if it may end with a question.
     pub(in crate::kinds::turn) fn begin_continuation(&mut self, messages: Option<Vec<Value>>) {
         self.messages = messages;
         let answered = self.continued.as_mut().map(|before| std::mem::take(&mut before.answered));
@@ -54,7 +55,7 @@ impl ChatEvents {
         }
     }
 
-    /// The questions that the turn has taken over from the one before wait for no answer any more.
+    /// Closes the questions taken over from the previous turn: they no longer wait for answers.
     pub(in crate::kinds::turn) fn close_questions(&mut self) {
         if self.continued.is_some() {
             let (run_id, at, step) = (self.run, self.clock.now(), None);
@@ -62,7 +63,8 @@ impl ChatEvents {
         }
     }
 
-    /// Ends the turn with its open questions; `closed`: those that are asked no more. `due_at`: when something else is due.
+    /// Ends the turn with its open questions. `closed`: questions that need no answer any more. `due_at`: when
+    /// something else is due.
     pub(in crate::kinds::turn) fn end_with(
         &mut self,
         open: Vec<OpenQuestion>,
@@ -84,7 +86,7 @@ impl ChatEvents {
         for question in others.into_iter().filter(|question| question.item_id.is_none()) {
             self.ask(question);
         }
-        // A client runs one tool at a time, and the call has to be the last item: else it is sent again.
+        // A client runs one tool at a time, and the call must be the last item, so it is sent again if it is not.
         let asked = calls.iter().position(|call| call.item_id.is_some());
         let call = if calls.is_empty() { None } else { Some(calls.swap_remove(asked.unwrap_or_default())) };
         match call {
@@ -104,14 +106,14 @@ impl ChatEvents {
         End { status: RunState::Succeeded, output: Some("null".to_owned()), error: None }
     }
 
-    /// Removes the item of a call that other items follow.
+    /// Removes a call's item that other items follow.
     fn take_back_call(&mut self, call: &OpenQuestion) {
         let (Some(id), Some(body)) = (call.item_id, &call.item) else { return };
         self.rows.removed.push(RemovedItemRow { thread_id: self.thread, id, run_id: self.run });
         self.event(ChatEvent::ItemRemoved { item_id: id.wire(body.prefix()) });
     }
 
-    /// Adds the pending item of a question.
+    /// Adds a question's pending item.
     fn ask(&mut self, question: OpenQuestion) {
         let (Some(mut body), Some(id)) = (question.item, self.id()) else { return };
         if let ItemBody::ClientToolCall { call_id, .. } = &mut body {
@@ -127,7 +129,7 @@ impl ChatEvents {
     }
 }
 
-/// The id of a call of a client tool, which models are told.
+/// The id of a client tool call, for models.
 fn call_of(id: ItemKey) -> String {
     id.wire("call")
 }

@@ -16,7 +16,7 @@ use crate::run::Frames;
 
 const THREAD: ThreadId = ThreadId(Uuid::nil());
 
-/// Ids of later processes come after those of earlier ones.
+/// Ids in later processes must follow those in earlier ones.
 static IDS: LazyLock<Ids> =
     LazyLock::new(|| Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new())));
 
@@ -29,7 +29,7 @@ fn fresh(dialect: Dialect) -> ChatEvents {
     writer(dialect, Resumed::default())
 }
 
-/// The events that are written now.
+/// Returns the pending events.
 fn told(writer: &mut ChatEvents) -> Vec<ChatEvent> {
     let mut frames = Frames::new("s".to_owned(), 1);
     writer.write(&mut frames, &mut Batch::default());
@@ -63,7 +63,7 @@ fn a_resumed_turn_does_not_complete_a_message_twice() {
         let script = |writer: &mut ChatEvents| {
             writer.text("a", "one");
             writer.new_message();
-            // An attempt that was made again.
+            // A retried attempt.
             writer.text("b", "tw");
             writer.undo("b", &[Undone::Text(2)]);
             writer.new_message();

@@ -1,4 +1,4 @@
-//! What a run tells a chat turn.
+//! Turns run activity into chat events.
 
 use engine::ports::{
     ImmediateEvent, SentAnnotation, SentItem, StepOutcome, StepRecord, ThreadChange, Undone,
@@ -20,7 +20,7 @@ impl EventWriter for ChatEvents {
     }
 
     fn text(&mut self, _node: &str, piece: &str) -> Urgency {
-        // The turn before has completed its last message with its end: what follows is another one.
+        // The previous turn completed its last message when it ended, so new text starts another message.
         if self.continued.is_some() && self.again && self.is_last_known_text() {
             self.complete();
         }
@@ -31,7 +31,7 @@ impl EventWriter for ChatEvents {
         message.append(piece);
         match (self.again, message.is_begun(), message.untold()) {
             (true, ..) => Urgency::Whenever,
-            // The first piece goes out at once: as soon as the workflow gives way.
+            // The first piece is sent as soon as the workflow yields.
             (_, false, _) => Urgency::Next,
             (_, true, COALESCE_BYTES..) => Urgency::Now,
             (_, true, _) => Urgency::Soon,
@@ -92,7 +92,7 @@ impl EventWriter for ChatEvents {
         let SentItem { key, body, more } = item;
         self.sent.align(matches!(body, Some(ItemBody::HiddenContextItem { .. })));
         let produced = key.as_deref().and_then(|key| self.sent.produced(key));
-        // One that this turn has created in an earlier life is in the list.
+        // An item that this turn created in an earlier life is already in the list.
         let earlier = earlier.filter(|earlier| self.sent.may_change(earlier.id));
         let expected = match (&produced, &body) {
             (None, Some(state)) => self.sent.expected(key.as_deref(), state, earlier.is_some()).is_some(),

@@ -1,4 +1,4 @@
-//! The list as an earlier life has left it: from its events, and from the rows of its items.
+//! The list as an earlier life left it: from its events, and from its items' rows.
 
 use kernel::ItemKey;
 use store::FoundItem;
@@ -7,21 +7,23 @@ use wire::chat::{ItemUpdate, ThreadItem};
 use super::{Change, Entry, Item, Key, Origin, Other, Sent};
 use crate::text::json;
 
-/// Bytes of states of open items that are kept one by one, as JSON. An update of a list of tasks is small, but each makes a state.
+/// Maximum bytes, as JSON, of open-item states that are kept one by one. An update to a task list is small, but each
+/// one creates a state.
 const SEEN_BYTES: usize = 64 << 20;
 
 impl Sent {
-    /// Adds a state that readers of an earlier life have received.
+    /// Adds a state that an earlier life's readers have received.
     pub(in crate::kinds::turn) fn received(&mut self, id: ItemKey, item: ThreadItem) {
         self.push(id, item, Origin::ThisTurn);
     }
 
-    /// Adds another state of an item that readers have received. One that the stream has not begun is of an earlier turn.
+    /// Adds another item state that readers have received. An item that does not begin in the stream comes from an
+    /// earlier turn.
     pub(in crate::kinds::turn) fn received_change(&mut self, id: ItemKey, item: ThreadItem) {
         self.push(id, item, Origin::EarlierTurn(None));
     }
 
-    /// Adds an item that readers of an earlier life know as an open one.
+    /// Adds an open item that an earlier life's readers have received.
     pub(in crate::kinds::turn) fn received_open(&mut self, id: ItemKey, item: ThreadItem) {
         let state = item.body.clone();
         self.push(id, item, Origin::ThisTurn);
@@ -34,7 +36,7 @@ impl Sent {
         }
     }
 
-    /// Adds what readers of an earlier life know of the next state of an open item.
+    /// Adds an update that an earlier life's readers have received for an open item.
     pub(in crate::kinds::turn) fn received_update(&mut self, id: ItemKey, update: &ItemUpdate) {
         let Some(place) = self.place(id) else { return };
         let Some(item) = self.items.get_mut(place) else { return };
@@ -52,7 +54,7 @@ impl Sent {
         }
     }
 
-    /// Readers of an earlier life know that an item was removed.
+    /// Records an item removal that an earlier life's readers have received.
     pub(in crate::kinds::turn) fn received_removal(&mut self, id: ItemKey) {
         let Some(removed) = self.place(id) else { return };
         self.entries.retain(|entry| entry.item() != Some(removed));
@@ -61,13 +63,13 @@ impl Sent {
         }
     }
 
-    /// The items whose rows are wanted by [`Self::remember`], beside those of the run.
+    /// The items whose rows [`Self::remember`] needs, in addition to the run's rows.
     pub(in crate::kinds::turn) fn ids(&self) -> Vec<ItemKey> {
         self.items.iter().map(|item| item.id).collect()
     }
 
-    /// What events do not say of the items that the run has created or changed: their keys, what they contained before, those that
-    /// no reader receives, and what other turns made of them. Returns what readers do not know of the latter; it is stored already.
+    /// Adds data that events lack for items the run created or changed: keys, previous contents, hidden items, and
+    /// changes by other turns. Returns changes by other turns that readers do not know; they are already stored.
     pub(in crate::kinds::turn) fn remember(&mut self, found: Vec<FoundItem>) -> Vec<Change> {
         let stored: Vec<ItemKey> = found.iter().map(|found| found.id).collect();
         let mut changes = Vec::new();
@@ -102,7 +104,7 @@ impl Sent {
         changes
     }
 
-    /// Another turn has changed the item since all that was sent of it.
+    /// Marks an item's states as sent before another turn's change.
     fn age(&mut self, item: usize) {
         for entry in &mut self.entries {
             if let Entry::State(of, state) | Entry::Seen(of, state) = entry
@@ -139,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// Each update of a large list is small, and there may be a hundred times as many as states.
+    /// Each update to a large list is small, and there may be a hundred times as many as states.
     #[test]
     fn many_states_of_an_open_item_are_kept_as_one() {
         const MIB: usize = 1 << 20;

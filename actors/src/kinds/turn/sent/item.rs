@@ -1,4 +1,4 @@
-//! An item of the list, and what happens to it. Pure.
+//! An item in the list, and its changes. Pure.
 
 use kernel::ItemKey;
 use serde::{Deserialize, Serialize};
@@ -6,32 +6,32 @@ use wire::chat::{ItemBody, ItemUpdate, ThreadItem};
 
 use super::updates;
 
-/// Key of an item in its thread.
+/// An item's key in its thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Key {
-    /// Events do not say it, and the row of the item is gone.
+    /// Unknown: events do not contain it, and the item's row is gone.
     Unknown,
     Is(Option<String>),
 }
 
-/// An item that the turn created, or one of an earlier turn that it changed.
+/// An item that the turn created, or one from an earlier turn that it changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::kinds::turn) struct Item {
     #[serde(with = "key")]
     pub(in crate::kinds::turn) id: ItemKey,
-    /// The item as readers know it. Its id keeps the prefix of the kind that it was created as.
+    /// The item as readers know it. Its id keeps the prefix for the kind that it was created as.
     pub(in crate::kinds::turn) wire: ThreadItem,
     pub(super) key: Key,
     pub(super) origin: Origin,
-    /// Whether readers know it.
+    /// Whether readers know the item.
     pub(super) is_told: bool,
-    /// The last state that the run has produced of an open item, which has no row yet. Readers know the part that updates can express.
+    /// An open item's last produced state; it has no row yet. Readers know the part that updates can express.
     pub(super) open: Option<ItemBody>,
-    /// The change that another turn made while this one was parked.
+    /// Another turn's change while this one was parked.
     pub(super) other: Option<Other>,
 }
 
-/// What another turn made of an item.
+/// Another turn's change to an item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Other {
     Content(ItemBody),
@@ -41,11 +41,11 @@ pub(super) enum Other {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Origin {
     ThisTurn,
-    /// With what it contained before this turn changed it; `None` if another turn has changed it since.
+    /// The item's content before this turn changed it; `None` if another turn has changed it since.
     EarlierTurn(Option<ItemBody>),
 }
 
-/// Keys of items as they are stored.
+/// Serializes item keys.
 mod key {
     use kernel::ItemKey;
     use serde::de::Error;
@@ -68,7 +68,7 @@ impl Item {
         }
     }
 
-    /// Whether it is not complete.
+    /// Whether the item is incomplete.
     pub(in crate::kinds::turn) fn is_open(&self) -> bool {
         self.open.is_some()
     }
@@ -77,7 +77,7 @@ impl Item {
         self.is_told.then_some(&self.wire.body)
     }
 
-    /// Returns the updates from the state that readers know to the new one. Then records the state that these updates give.
+    /// Returns the updates from the readers' state to the new one, and records the resulting state.
     pub(super) fn update_from(&mut self, known: ItemBody) -> Option<Change> {
         let updates = updates::between(&known, &self.wire.body);
         self.wire.body = known;
@@ -92,16 +92,16 @@ impl Item {
     }
 }
 
-/// What happens to an item.
+/// A change to an item.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::kinds::turn) enum Change {
-    /// It is new, and not complete.
+    /// A new, incomplete item.
     Opened(Item),
-    /// An open item has another state.
+    /// A new state of an open item.
     Updated(Item, Vec<ItemUpdate>),
-    /// It is complete, and stored from now on.
+    /// A complete item, stored from now on.
     Added(Item),
-    /// It contains something else.
+    /// New content.
     Replaced(Item),
     Removed(Item),
 }

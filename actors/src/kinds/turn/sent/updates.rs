@@ -1,10 +1,10 @@
-//! The updates that lead from one state of an open item to another. Pure.
+//! Computes updates between two states of an open item. Pure.
 
 use serde_json::{Map, Value};
 use wire::chat::{ItemBody, ItemUpdate, TaskList};
 
-/// Returns the updates that readers of an open item receive for its next state. Applied to the state that they know, they give the new
-/// one, except for what no update can say: that is sent with the complete item.
+/// Returns the updates that readers receive for an open item's next state. Applied to the known state, they give the
+/// new one, except for content that updates cannot express: that is sent with the complete item.
 pub(super) fn between(known: &ItemBody, next: &ItemBody) -> Vec<ItemUpdate> {
     match (known, next) {
         (ItemBody::Widget { widget: known, .. }, ItemBody::Widget { widget: next, .. }) => {
@@ -44,10 +44,10 @@ fn tasks(known: &TaskList, next: &TaskList) -> Vec<ItemUpdate> {
         .collect()
 }
 
-/// How a component differs from an earlier state of it.
+/// The difference between two states of a component.
 enum Change {
     None,
-    /// Only the text of one component has grown.
+    /// Only one component's text has grown.
     Text {
         component_id: String,
         delta: String,
@@ -75,7 +75,7 @@ fn change(known: &Map<String, Value>, next: &Map<String, Value>) -> Change {
     }
 }
 
-/// What differs in the only child that does.
+/// The difference within the only child that differs.
 fn change_inside(known: &Map<String, Value>, next: &Map<String, Value>) -> Change {
     let (Some(known), Some(next)) = (children(known), children(next)) else { return Change::Unnamed };
     let mut differing = known.iter().zip(next).filter(|(known, next)| known != next);
@@ -85,7 +85,7 @@ fn change_inside(known: &Map<String, Value>, next: &Map<String, Value>) -> Chang
     }
 }
 
-/// The text by which a component has grown, if it is equal otherwise.
+/// The text appended to a component, if it is equal otherwise.
 fn grown(known: &Map<String, Value>, next: &Map<String, Value>) -> Option<Change> {
     let id = name(next).filter(|id| name(known) == Some(id))?;
     let is_text = matches!(next.get("type").and_then(Value::as_str), Some("Text" | "Markdown"));
@@ -113,7 +113,7 @@ fn name(component: &Map<String, Value>) -> Option<&str> {
     component.get("id").and_then(Value::as_str).filter(|id| !id.is_empty())
 }
 
-/// Whether two components are equal apart from the values of these members.
+/// Whether two components are equal except for these members.
 fn same_but(members: &[&str], known: &Map<String, Value>, next: &Map<String, Value>) -> bool {
     let is_other = |name: &String| !members.contains(&name.as_str());
     let equal = |(name, value): (&String, &Value)| next.get(name) == Some(value);

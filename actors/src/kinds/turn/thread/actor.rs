@@ -1,4 +1,4 @@
-//! The actor itself: carries out what the pure state decides.
+//! The thread actor: carries out the decisions of the pure state.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::run::lease::RunToken;
 use crate::run::recover::{self, RecoveryError};
 use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Handle, Life, Supervised};
 
-/// Messages to a thread.
+/// Messages to a thread actor.
 pub(super) enum Message {
     /// A turn that is stored, or whose start is stored with its first writes.
     Accepted(Box<AcceptedTurn>),
-    /// A turn's stop was requested.
+    /// A stop of this turn was requested.
     Stop(Uuid),
 }
 
@@ -42,21 +42,21 @@ pub(super) struct ThreadActor {
     state: State,
     turns: HashMap<Uuid, Held>,
     restarted: bool,
-    /// From the database, for the start of a later life.
+    /// Turns read from the database when a later life starts.
     loaded: Vec<AcceptedTurn>,
 }
 
-/// A turn of this life.
+/// A turn in this life.
 struct Held {
     run: Arc<TurnOf>,
     token: RunToken,
-    /// Given back with the turn.
+    /// Released with the turn.
     _slot: Slot,
     stop: CancellationToken,
 }
 
 impl ThreadBlueprint {
-    /// The unfinished turns of the thread without an owner here, in their order.
+    /// Returns the thread's unfinished turns without an owner here, in order.
     async fn stored(&self) -> Result<Vec<AcceptedTurn>, RecoveryError> {
         let inner = &self.threads.inner;
         let runs = inner.ports.store.unfinished_of_thread(self.thread, inner.ports.writer).await?;
@@ -73,7 +73,7 @@ impl Blueprint for ThreadBlueprint {
     type Actor = ThreadActor;
 
     async fn build(&self, life: Life<Message>, restart: bool) -> Result<ThreadActor, String> {
-        // The first life receives every turn; a later one finds in the database what the last one held.
+        // The first life receives each turn as a message; later lives read the turns from the database.
         let loaded =
             if restart { self.stored().await.map_err(|error| error.to_string())? } else { Vec::new() };
         let (threads, state) = (self.threads.clone(), State::default());
@@ -117,7 +117,7 @@ impl Actor for ThreadActor {
         for accepted in std::mem::take(&mut self.loaded) {
             self.take(accepted, context);
         }
-        // What a restart was for may have ended meanwhile. A first life waits for what it was made for.
+        // After a restart, the turns may have ended meanwhile. A first life waits for its first turn.
         if self.restarted && self.turns.is_empty() {
             self.idle_soon(context);
         }
@@ -132,7 +132,7 @@ impl Handler<Envelope<Message>> for ThreadActor {
             Message::Accepted(accepted) => self.take(*accepted, context),
             Message::Stop(run) => self.on(Event::Stop(run), context),
         });
-        // A message may be all there was to this life; the passivation waits until its place is free.
+        // This may have been the only message; passivation waits until its mailbox slot is free.
         if self.turns.is_empty() {
             self.idle_soon(context);
         }
@@ -174,7 +174,7 @@ impl ThreadActor {
         }
     }
 
-    /// Drives a turn in a child task; of a turn that was stopped before, only its end is written.
+    /// Drives a turn in a child task; for a turn that was stopped before, only writes the end.
     fn start(&mut self, run: Uuid, context: &mut Context<Self>) {
         let Some(held) = self.turns.get(&run) else { return };
         let turn = &held.run;
@@ -208,7 +208,7 @@ impl ThreadActor {
         }
     }
 
-    /// Looks again after the messages that are on their way.
+    /// Checks for idleness again after the messages under way.
     fn idle_soon(&self, context: &mut Context<Self>) {
         context.spawn(async { tokio::task::yield_now().await }.into_actor(self).map(|(), actor, context| {
             if actor.turns.is_empty() {

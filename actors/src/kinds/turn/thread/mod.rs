@@ -1,4 +1,4 @@
-//! The actor of a chat thread: one turn at a time, the others wait in order.
+//! A chat thread's actor: executes one turn at a time; the others wait in order.
 
 mod actor;
 pub(crate) mod registry;
@@ -10,5 +10,5 @@ pub use registry::Threads;
 pub use slots::Busy;
 pub(crate) use slots::Slot;
 
-/// Turns that may wait behind the running one.
+/// Maximum turns that wait for the running one.
 pub const WAITING_TURNS: usize = 32;

@@ -1,4 +1,4 @@
-//! Every thread that has a turn in this process, and the way to its actor.
+//! The threads with a turn in this process, and access to their actors.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::run::kind::{Accepted, Door, Kind, KindRow, Run};
 use crate::run::lease::RunToken;
 use crate::runtime::{ActorKind, Guardian, Handle, TellError};
 
-/// An accepted turn with its place in the thread.
+/// An accepted turn with its slot in the thread.
 pub(crate) struct AcceptedTurn {
     pub(crate) accepted: Accepted<Turns>,
-    /// Given back when the turn is dropped.
+    /// Released when the turn is dropped.
     pub(crate) slot: Slot,
 }
 
-/// The threads of this process. Cheap to clone.
+/// The threads in this process. Cheap to clone.
 #[derive(Clone)]
 pub struct Threads {
     pub(super) inner: Arc<Inner>,
@@ -53,31 +53,31 @@ impl Threads {
         Driver { kind: Arc::clone(&self.inner.kind), run, ports: self.inner.ports.clone() }
     }
 
-    /// A place for one more turn.
+    /// Takes a slot for one more turn.
     pub(crate) fn slot(&self, thread: ThreadId) -> Result<Slot, Busy> {
         self.inner.slots.take(thread)
     }
 
-    /// A place for a turn that was accepted in an earlier life: it has one whatever else waits.
+    /// Takes a slot for a turn accepted in an earlier life, regardless of the maximum.
     pub(super) fn old_slot(&self, thread: ThreadId) -> Slot {
         self.inner.slots.take_stored(thread)
     }
 
-    /// Hands a turn to its thread, whose actor is created if there is none.
+    /// Hands a turn to its thread, and creates the thread's actor if necessary.
     pub(crate) fn accept(&self, mut turn: AcceptedTurn) {
         turn.slot.stored();
         let thread = turn.accepted.run.own.thread;
         self.tell(thread, Message::Accepted(Box::new(turn)), true);
     }
 
-    /// Notifies a thread that a turn's stop was requested. A thread without an actor has no turn here.
+    /// Notifies a thread of a stop request. A thread without an actor has no turn here.
     pub(crate) fn notify_stop(&self, thread: ThreadId, run: Uuid) {
         self.tell(thread, Message::Stop(run), false);
     }
 
     fn tell(&self, thread: ThreadId, message: Message, make: bool) {
         let told = match self.inner.actors.entry(thread) {
-            // An actor may retire at any moment, but not while a place in its mailbox is held.
+            // An actor may retire at any moment, except while a mailbox slot is reserved.
             Entry::Occupied(mut entry) => match entry.get().reserve() {
                 Ok(place) => {
                     place.put(message);
@@ -94,7 +94,8 @@ impl Threads {
             Entry::Vacant(_) => Ok(()),
         };
         if let Err(error) = told {
-            // A stored run becomes an orphan, which the sweeper hands over again. An early start is dropped, and so refused.
+            // A stored run becomes orphaned, and the sweeper hands it over again. An early start is dropped, which
+            // refuses it.
             tracing::warn!(%thread, %error, "failed to notify a thread; the sweeper will");
         }
     }
@@ -108,7 +109,7 @@ impl Threads {
         self.inner.actors.remove_if(&thread, |_, known| known.is_same(handle));
     }
 
-    /// How many threads have an actor.
+    /// Number of threads with an actor.
     #[must_use]
     pub fn len(&self) -> usize {
         self.inner.actors.len()

@@ -1,4 +1,4 @@
-//! The places of turns in their threads: each thread has few.
+//! Slots for turns: each thread has a few.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use kernel::ThreadId;
 
 use super::WAITING_TURNS;
 
-/// As many turns wait in the thread as may.
+/// The maximum number of turns waits in the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("as many turns wait in this thread as may")]
 pub struct Busy;
 
-/// The places in the threads of this process. Cheap to clone.
+/// Slots in this process's threads. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Slots(Arc<DashMap<ThreadId, Taken>>);
 
 #[derive(Default)]
 struct Taken {
     places: usize,
-    /// Places of turns that are not stored yet.
+    /// Slots of turns that are not stored yet.
     unstored: usize,
 }
 
 impl Slots {
-    /// A place for a turn that is to be stored.
+    /// Takes a slot for a turn that will be stored.
     pub(super) fn take(&self, thread: ThreadId) -> Result<Slot, Busy> {
         let mut taken = self.0.entry(thread).or_default();
         if taken.places > WAITING_TURNS {
@@ -37,14 +37,14 @@ impl Slots {
         Ok(Slot { thread, slots: self.clone(), stored: false, is_behind })
     }
 
-    /// A place for a turn that was accepted in an earlier life: it has one whatever else waits.
+    /// Takes a slot for a turn accepted in an earlier life, regardless of the maximum.
     pub(super) fn take_stored(&self, thread: ThreadId) -> Slot {
         self.0.entry(thread).or_default().places += 1;
         Slot { thread, slots: self.clone(), stored: true, is_behind: false }
     }
 }
 
-/// A turn's place in its thread, from before it is stored until its end is.
+/// A turn's slot in its thread, from before its start is stored until its end is stored.
 pub(crate) struct Slot {
     thread: ThreadId,
     slots: Slots,
@@ -53,13 +53,13 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Whether a turn that was not stored yet had a place before this one. Those that were the database knows, and it
-    /// knows that they have ended before a reader does.
+    /// Whether an unstored turn took its slot before this one. The database knows the stored turns, and learns of their
+    /// ends before readers do.
     pub(crate) fn is_behind_unstored(&self) -> bool {
         self.is_behind
     }
 
-    /// The turn is stored.
+    /// Marks the turn as stored.
     pub(super) fn stored(&mut self) {
         if let Some(mut taken) = self.slots.0.get_mut(&self.thread)
             && !std::mem::replace(&mut self.stored, true)

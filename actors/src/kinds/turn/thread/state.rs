@@ -1,28 +1,28 @@
-//! What a thread does about what happens. Pure.
+//! A thread's state machine. Pure.
 
 use std::collections::VecDeque;
 
 use uuid::Uuid;
 
-/// What happens to a thread.
+/// An event for a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// A turn was accepted.
     Accepted {
         /// Its run.
         turn: Uuid,
-        /// Its place among the turns of the thread.
+        /// Its order among the thread's turns.
         order: Uuid,
     },
     /// A turn's end is stored, or it was parked.
     Ended(Uuid),
-    /// A turn's end was requested; the request is stored.
+    /// A turn's stop was requested; the request is stored.
     Stop(Uuid),
-    /// The service shuts down.
+    /// The service is shutting down.
     Drain,
 }
 
-/// What the thread does about it.
+/// An effect of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Run this turn.
@@ -31,15 +31,15 @@ pub(super) enum Effect {
     Stop(Uuid),
     /// End a turn that never ran.
     EndUnstarted(Uuid),
-    /// Nothing is left to do.
+    /// No turns are left.
     Idle,
 }
 
-/// Which turn runs and which wait.
+/// The running turn and the waiting ones.
 #[derive(Debug, Default)]
 pub(super) struct State {
     running: Option<Uuid>,
-    /// Place and run, in the order of places.
+    /// Order and run, sorted by order.
     waiting: VecDeque<(Uuid, Uuid)>,
     /// Turns that are being ended without having run.
     ending: Vec<Uuid>,
@@ -90,7 +90,7 @@ impl State {
         if self.running.is_some() {
             return Vec::new();
         }
-        // Turns that wait at a shutdown are stored; the next process resumes them.
+        // Turns waiting at a shutdown are stored; the next process resumes them.
         let next = if self.draining { None } else { self.waiting.pop_front() };
         match next {
             Some((_, turn)) => {
@@ -119,14 +119,14 @@ mod tests {
         Event::Accepted { turn: id(n), order: id(n) }
     }
 
-    /// What the state knows of its turns, kept by what it does about events.
+    /// A model of the turns' state, maintained from the effects.
     #[derive(Default)]
     struct Model {
         state: State,
         accepted: BTreeSet<Uuid>,
         begun: Vec<Uuid>,
         running: Option<Uuid>,
-        /// Being ended without having run.
+        /// Turns being ended without having run.
         ending: BTreeSet<Uuid>,
         ended: BTreeSet<Uuid>,
         stopped: BTreeSet<Uuid>,
@@ -176,12 +176,12 @@ mod tests {
             Ok(())
         }
 
-        /// Accepted and neither begun nor on its way to an end, in the order of their ids.
+        /// Accepted turns that have neither started nor begun to end, in id order.
         fn waiting(&self) -> impl Iterator<Item = Uuid> {
             self.accepted.iter().copied().filter(|turn| !self.begun.contains(turn))
         }
 
-        /// Any of the turns whose end can come: the running one and those that are being ended.
+        /// A turn that can end: the running one, or one being ended.
         fn can_end(&self, choice: u8) -> Option<Uuid> {
             let all: Vec<Uuid> = self.running.into_iter().chain(self.ending.iter().copied()).collect();
             all.get(usize::from(choice).checked_rem(all.len())?).copied()
@@ -212,7 +212,7 @@ mod tests {
             let mut model = Model::default();
             for step in steps {
                 match step {
-                    // A turn that has ended is never told again; one that waits or runs may be.
+                    // A turn that has ended is never accepted again; one that waits or runs may be.
                     Step::Accept(n) if model.ended.contains(&id(n.into())) => {}
                     Step::Accept(n) => model.step(accepted(n.into()))?,
                     Step::Stop(n) => model.step(Event::Stop(id(n.into())))?,

@@ -1,4 +1,4 @@
-//! A bundle as a file: an archive as it is, or a folder that is archived. The same folder is always the same archive.
+//! A bundle as a file: an existing archive, or a folder to archive. The same folder always gives the same archive.
 
 use std::collections::BTreeSet;
 use std::fs::{File, FileType};
@@ -9,18 +9,18 @@ use bundle::{Code, Finding, Limits, MAX_FINDINGS};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-/// Bytes of the files of a folder. No service accepts more, and the archive needs as much disk at most.
+/// Maximum bytes of a folder's files. No service accepts more, and the archive needs at most as much disk space.
 const MAX_FOLDER_BYTES: u64 = Limits::HIGHEST.expanded;
 
-/// Files of a folder. No service accepts more.
+/// Maximum files in a folder. No service accepts more.
 const MAX_FILES: usize = Limits::HIGHEST.files;
 
-/// Why a bundle is not opened.
+/// The reason that a bundle cannot be opened.
 #[derive(Debug)]
 pub(super) enum Unopened {
-    /// It cannot be read.
+    /// The bundle cannot be read.
     Io(io::Error),
-    /// A folder has links or special files, the first ones by name.
+    /// The folder contains links or special files; the first ones by name.
     Refused(Vec<Finding>),
 }
 
@@ -30,7 +30,7 @@ impl From<io::Error> for Unopened {
     }
 }
 
-/// What a folder contains.
+/// The contents of a folder.
 #[derive(Default)]
 struct Contents {
     files: Vec<PathBuf>,
@@ -60,7 +60,7 @@ pub(super) fn open(path: &Path) -> Result<File, Unopened> {
     Ok(write(named.into_iter().map(|(name, file)| Ok((name, File::open(file)?))))?)
 }
 
-/// Archives files in this order.
+/// Archives files in the given order.
 pub(crate) fn write<R: io::Read>(files: impl Iterator<Item = io::Result<(String, R)>>) -> io::Result<File> {
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
@@ -78,7 +78,7 @@ pub(crate) fn write<R: io::Read>(files: impl Iterator<Item = io::Result<(String,
 }
 
 impl Contents {
-    /// Adds what is below a folder of the bundle at `root`.
+    /// Adds the files below `folder` in the bundle at `root`.
     fn collect(&mut self, root: &Path, folder: &Path) -> io::Result<()> {
         for entry in folder.read_dir()? {
             let entry = entry?;
@@ -110,7 +110,7 @@ impl Contents {
     }
 }
 
-/// The path of a file in the archive.
+/// The path of a file within the archive.
 fn name(folder: &Path, file: &Path) -> io::Result<String> {
     let unreadable = || {
         let message = format!("the name of {} is not UTF-8", file.display());

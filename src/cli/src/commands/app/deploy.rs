@@ -17,7 +17,7 @@ use crate::parts;
 use crate::table::{self, second};
 use crate::terminal::{Underway, check_terminal, harmless};
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const CHUNK: usize = 64 << 10;
 
 #[derive(Debug, Args)]
@@ -86,7 +86,7 @@ impl Deploy {
         releases::publish(session, (&self.named.app, id)).await
     }
 
-    /// Deletes the deployment whose publication was refused. One that was published after all stays.
+    /// Deletes the deployment whose publication was refused. Keeps it if it was published meanwhile.
     async fn take_back(&self, session: &Session, id: &str) {
         match session.client.delete_deployment(&self.named.app, id).await {
             Ok(()) => complain("The deployment was not published, and is deleted again."),
@@ -151,7 +151,7 @@ fn show(deployment: &DeploymentRecord) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The archive as it is sent, with a line that says how far it has come.
+/// The archive's bytes, with a progress line while they are sent.
 struct Chunks {
     file: File,
     size: u64,
@@ -180,7 +180,7 @@ impl Iterator for Chunks {
     }
 }
 
-/// How much was sent, as a bar.
+/// A progress bar.
 fn progress(sent: u64, size: u64) -> String {
     const WIDTH: u64 = 30;
     let of = |whole: u64| sent.saturating_mul(whole).checked_div(size).unwrap_or(whole).min(whole);

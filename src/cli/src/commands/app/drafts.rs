@@ -82,7 +82,7 @@ impl Bindings {
 }
 
 impl Collections {
-    /// The options of the inner command come before those of the outer one.
+    /// Options of the inner command take precedence over those of the outer command.
     pub(super) fn options(&self) -> (ClientOptions, InWorkspace) {
         let (options, place) = match &self.command {
             None => return (self.named.options.clone(), self.named.place.clone()),

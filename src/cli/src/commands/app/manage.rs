@@ -142,7 +142,7 @@ fn row(app: AppRecord) -> [String; 5] {
     [app.alias.clone(), app.access.as_str().to_owned(), release(&app), app.url, app.name]
 }
 
-/// The number of the active release.
+/// The active release number.
 fn release(app: &AppRecord) -> String {
     app.active_release.as_ref().map_or_else(|| "-".to_owned(), |release| release.number.to_string())
 }

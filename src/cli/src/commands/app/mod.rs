@@ -63,7 +63,7 @@ struct Named {
     options: ClientOptions,
 }
 
-/// Returns how to print errors, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: AppCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     macro_rules! of_app {
         ($command:expr) => {

@@ -66,7 +66,7 @@ pub(crate) struct Releases {
 }
 
 impl Which {
-    /// The id of the deployment.
+    /// The deployment's id.
     async fn id(&self, session: &Session, app: &str) -> Result<String, Failure> {
         if let Some(id) = &self.deployment {
             return Ok(id.clone());
@@ -161,8 +161,8 @@ fn row(release: &ReleaseSummary) -> [String; 5] {
     ]
 }
 
-/// Shows what a deployment may do, asks, and acknowledges it; nothing is asked if it is acknowledged already. Returns the first
-/// acknowledgement.
+/// Shows a deployment's permissions, asks for confirmation and acknowledges them; does not ask if they are already
+/// acknowledged. Returns the first acknowledgement.
 pub(super) async fn acknowledge(
     session: &Session,
     (app, deployment): (&str, &str),
@@ -203,13 +203,13 @@ async fn show(session: &Session, app: &str, release: &ReleaseRecord) -> Result<(
     say(format_args!("It opens at {}", app.url))
 }
 
-/// Whether the app has no release that permissions could differ from.
+/// Whether the app has no release to compare permissions with.
 async fn is_first(session: &Session, app: &str) -> Result<bool, Failure> {
     let app = session.client.app(app).await.map_err(|error| session.failed(error))?;
     Ok(app.active_release.is_none())
 }
 
-/// What differs from the active release, a line for each member; before the first release, everything.
+/// Differences from the active release, one line per member; before the first release, all permissions.
 fn lines(read: &PermissionsRecord, is_first: bool) -> Vec<String> {
     let changed = if is_first { every(&read.permissions) } else { differing(read) };
     let named = |(id, workflow): (&String, &wire::PermissionWorkflow)| {
@@ -219,7 +219,7 @@ fn lines(read: &PermissionsRecord, is_first: bool) -> Vec<String> {
     changed.into_iter().chain(workflows).collect()
 }
 
-/// Each permission, as an addition.
+/// Formats all permissions as additions.
 fn every(permissions: &Permitted) -> Vec<String> {
     let mut lines = vec!["The app has no release: every permission is new.".to_owned()];
     let permissions = serde_json::to_value(permissions).unwrap_or_default();
@@ -254,7 +254,7 @@ fn differing(read: &PermissionsRecord) -> Vec<String> {
     read.changes.iter().flat_map(line).collect()
 }
 
-/// What was added or removed: of an object each member on a line of its own.
+/// Formats an added or removed value; each object member gets a line.
 fn whole(title: &str, value: &Value) -> Vec<String> {
     let Value::Object(members) = value else { return vec![format!("{title} {}", shown(value))] };
     let member = |(name, value): (&String, &Value)| match value {
@@ -268,7 +268,7 @@ fn whole(title: &str, value: &Value) -> Vec<String> {
     std::iter::once(title.to_owned()).chain(members.iter().map(member)).collect()
 }
 
-/// A text without quotes only if it could not be read otherwise: names are a publisher's.
+/// Omits quotes only from unambiguous texts, because publishers choose the names.
 fn shown(value: &Value) -> String {
     let is_plain =
         |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !",\"".contains(c));

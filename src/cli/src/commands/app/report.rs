@@ -1,4 +1,4 @@
-//! What `app check` prints: for people, with what to change, and for programs.
+//! The output of `app check`: for people, with remedies, and for programs.
 
 use std::fmt::Write as _;
 

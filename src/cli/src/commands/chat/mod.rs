@@ -1,4 +1,4 @@
-//! `callboard chat`: talks with a published workflow.
+//! `callboard chat`: chats with a published workflow.
 
 mod questions;
 mod talk;
@@ -48,14 +48,14 @@ pub(crate) struct Chat {
     options: ClientOptions,
 }
 
-/// A published workflow, as far as one has to know it.
+/// The published workflow's id and name.
 struct Partner {
     id: String,
     name: String,
 }
 
 impl Chat {
-    /// Answers how to print what goes wrong, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         (options.output(), self.chat(&options))
@@ -86,7 +86,7 @@ impl Chat {
                 converse(&runtime, &mut talk)
             }
         };
-        // Who named the thread knows it, and it may be what was refused.
+        // A user who named the thread knows it, and the thread may be the reason for the failure.
         let knows = ended.is_err() && self.thread.is_some();
         if let (Some(thread), Output::Human, false) = (talk.thread(), session.output, knows) {
             let next = format!("To continue: callboard chat {} --thread {thread}", self.workflow);
@@ -113,7 +113,7 @@ impl Chat {
         complain(Paint::stderr().dim(harmless(&next)));
     }
 
-    /// Answers the newest questions of the thread.
+    /// Answers the thread's newest questions.
     async fn give_answers(&self, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
         let Some((item, inputs)) = talk.pending().await? else {
             return Err(Failure::usage(
@@ -144,7 +144,7 @@ impl Chat {
         }
     }
 
-    /// Finds the workflow. What is published can be found by anybody.
+    /// Finds the workflow. Anyone can find a published workflow.
     async fn partner(&self, session: &Session) -> Result<Partner, Failure> {
         let error = match session.client.public_workflow(&self.workflow).await {
             Ok(public) => return Ok(Partner { id: public.id, name: public.name }),
@@ -161,7 +161,7 @@ impl Chat {
                 Err(complaint.refused().about(&self.workflow).into())
             }
             Ok(workflow) => Ok(Partner { id: workflow.id, name: workflow.name }),
-            // The chat may know a session that the rest of the service does not.
+            // The chat may accept a session that the rest of the service does not know.
             Err(_) if Uuid::try_parse(&self.workflow).is_ok() => {
                 Ok(Partner { id: self.workflow.clone(), name: "The workflow".to_owned() })
             }
@@ -182,7 +182,7 @@ fn about(failure: Failure, workflow: &str) -> Failure {
     }
 }
 
-/// Asks and says until the user leaves. A failed turn is told, and the conversation goes on.
+/// Reads messages and sends them until the user leaves. Prints a failed turn and continues.
 fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
     let mut editor =
         DefaultEditor::new().map_err(|error| Failure::from(format!("cannot read lines: {error}")))?;
@@ -191,7 +191,7 @@ fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
         if line.trim().is_empty() {
             continue;
         }
-        // It only fails to add what is there already.
+        // Fails only if the entry already exists.
         let _ = editor.add_history_entry(&line);
         let mut ended = runtime.block_on(talk.say(&line));
         let mut open = VecDeque::new();
@@ -212,7 +212,7 @@ fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
     }
 }
 
-/// Asks the questions of an item and sends the answers; `None` if the user leaves.
+/// Asks an item's questions and sends the answers; `None` if the user leaves.
 fn answered(
     runtime: &Runtime,
     talk: &mut Talk<'_>,
@@ -224,7 +224,7 @@ fn answered(
     };
     let mut answers = BTreeMap::new();
     for question in inputs {
-        // The item was shown as a whole; which of several questions comes next is not clear from that.
+        // The item was shown as a whole, so among several questions the current one is printed again.
         if inputs.len() > 1 {
             complain(Paint::stderr().dim(harmless(&question.question)));
         }
@@ -234,7 +234,7 @@ fn answered(
     Ok(Some(runtime.block_on(talk.answer(item, questions::submission(answers)))))
 }
 
-/// A line of the user; `None` if they leave.
+/// Reads a line from the user; `None` if they leave.
 fn line(editor: &mut DefaultEditor, prompt: &str) -> Result<Option<String>, Failure> {
     match editor.readline(&format!("{} ", Paint::stdout().name(prompt))) {
         Ok(line) => Ok(Some(line)),

@@ -1,10 +1,10 @@
-//! Questions of a workflow: shown in the terminal, and answered there.
+//! A workflow's questions: printed to the terminal and answered there.
 
 use std::collections::BTreeMap;
 
 use wire::chat::{InputAnswer, InputForm, InputSubmission, StructuredInput, SubmissionStatus};
 
-/// A question as lines: the options with their numbers.
+/// Formats a question as lines, with numbered options.
 pub(super) fn lines(question: &StructuredInput) -> Vec<String> {
     let mut lines = vec![question.question.clone()];
     match &question.form {
@@ -24,7 +24,7 @@ pub(super) fn lines(question: &StructuredInput) -> Vec<String> {
     lines
 }
 
-/// The answer that a line gives to a question.
+/// Parses a line as the answer to a question.
 pub(super) fn answer(question: &StructuredInput, line: &str) -> InputAnswer {
     let line = line.trim();
     let values = match &question.form {
@@ -49,17 +49,17 @@ pub(super) fn answer(question: &StructuredInput, line: &str) -> InputAnswer {
     InputAnswer { skipped: values.is_empty(), values }
 }
 
-/// The answers to all questions; skipped if there is none.
+/// The answers to all questions; skipped if none is answered.
 pub(super) fn submission(answers: BTreeMap<String, InputAnswer>) -> InputSubmission {
     let is_answered = answers.values().any(|answer| !answer.skipped);
     let status = if is_answered { SubmissionStatus::Answered } else { SubmissionStatus::Skipped };
     InputSubmission { status, answers }
 }
 
-/// The answers that arguments `ID=ANSWER` give.
+/// Parses `ID=ANSWER` arguments.
 ///
 /// # Errors
-/// A sentence, if one is not `ID=ANSWER`, names no question, or answers a question again.
+/// A sentence, if an argument is not `ID=ANSWER`, names an unknown question, or answers a question twice.
 pub(super) fn given(questions: &[StructuredInput], arguments: &[String]) -> Result<InputSubmission, String> {
     let mut answers = BTreeMap::new();
     for argument in arguments {

@@ -16,25 +16,25 @@ use crate::complaint::Complaint;
 use crate::options::{Session, new_key};
 use crate::output::{Failure, Output};
 
-/// A thread with a workflow; the thread begins with the first message.
+/// A thread with a workflow; the first message creates the thread.
 pub(crate) struct Talk<'a> {
     session: &'a Session,
     workflow_id: String,
     thread: Option<String>,
-    /// Files of the next message.
+    /// Files for the next message.
     attachments: Vec<AttachmentRef>,
     interrupts: Interrupts,
 }
 
-/// How a turn ended.
+/// The result of a turn.
 pub(crate) enum Ended {
-    /// With a reply.
+    /// A reply.
     Done,
-    /// The user stopped it; what was said is kept.
+    /// The user stopped the turn; the text so far is kept.
     Stopped,
-    /// With an error.
+    /// An error.
     Failed(Complaint),
-    /// With questions, or with calls of a tool of the page.
+    /// Questions, or client tool calls meant for a web page.
     Asked(Vec<ThreadItem>),
 }
 
@@ -48,7 +48,7 @@ impl<'a> Talk<'a> {
         Self { session, workflow_id, thread, attachments: Vec::new(), interrupts }
     }
 
-    /// The thread, once it is known.
+    /// The thread, if known.
     pub(crate) fn thread(&self) -> Option<&str> {
         self.thread.as_deref()
     }
@@ -68,7 +68,7 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    /// The newest item of the thread whose questions wait for answers, and these questions.
+    /// The thread's newest item with pending questions, and these questions.
     pub(crate) async fn pending(&self) -> Result<Option<(ThreadItem, Vec<StructuredInput>)>, Failure> {
         let Some(thread) = &self.thread else { return Ok(None) };
         let newest = PageRequest { limit: Some(PageRequest::MOST), ..PageRequest::default() };
@@ -84,7 +84,7 @@ impl<'a> Talk<'a> {
         Ok(items.data.into_iter().find_map(asks))
     }
 
-    /// Answers the questions of an item.
+    /// Answers an item's questions.
     pub(crate) async fn answer(
         &mut self,
         item: &ThreadItem,
@@ -94,15 +94,15 @@ impl<'a> Talk<'a> {
         self.request(ChatOperation::AddStructuredInput { thread_id, item_id, input }).await
     }
 
-    /// Tells the workflow that a terminal runs no tools of a page.
+    /// Tells the workflow that a terminal cannot run a page's tools.
     pub(crate) async fn refuse_call(&mut self, item: &ThreadItem) -> Result<Ended, Failure> {
         let (thread_id, result) =
             (item.thread_id.clone(), json!({"error": "The terminal has no tools of a page."}));
         self.request(ChatOperation::AddClientToolOutput { thread_id, result }).await
     }
 
-    /// Says something and shows what is answered as it comes, over lost connections. Ctrl-C stops the turn; a second one
-    /// leaves without waiting for that.
+    /// Sends a message and prints the reply as it arrives, across lost connections. Ctrl-C stops the turn; a second
+    /// Ctrl-C leaves without waiting.
     pub(crate) async fn say(&mut self, message: &str) -> Result<Ended, Failure> {
         let attachments = std::mem::take(&mut self.attachments);
         let mut input = UserMessageInput { attachments, ..UserMessageInput::text(message) };
@@ -118,7 +118,7 @@ impl<'a> Talk<'a> {
 
     async fn request(&mut self, operation: ChatOperation) -> Result<Ended, Failure> {
         let request = ChatRequest { operation, metadata: Map::new() };
-        // With a key the message can be sent again when the answer was lost.
+        // The key allows a retry if the response is lost.
         let options = ChatOptions { idempotency_key: Some(new_key()?), ..ChatOptions::default() };
         let mut stopping = false;
         let mut chat = {
@@ -189,7 +189,8 @@ impl<'a> Talk<'a> {
         })
     }
 
-    /// Shows the commands that answer the questions of a parked turn, to those who may answer: a thread gives no right to it.
+    /// Prints commands that answer a parked turn's questions, if the user may answer: access to the thread is not
+    /// enough.
     async fn show_how_to_answer(&self, teller: &mut Teller) {
         let (workflow, thread) = (Some(self.workflow_id.clone()), self.thread.clone());
         let filter = RunsFilter { workflow, thread, waits: Some(true), ..RunsFilter::default() };
@@ -201,7 +202,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Stops the turn for good; its stream ends by itself then.
+    /// Stops the turn; its stream then ends.
     async fn stop(&mut self, chat: &ResumingChat) -> Result<(), Failure> {
         tokio::select! {
             stopped = self.session.client.stop(chat.stream_id()) => match stopped {
@@ -216,7 +217,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// Whether the turn says what it waits for.
+/// Whether the event reports a parked turn.
 fn is_parked(event: &ChatEvent) -> bool {
     matches!(event, ChatEvent::ProgressUpdate { icon: Some(icon), .. } if icon == "clock")
 }

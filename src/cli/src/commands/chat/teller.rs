@@ -1,4 +1,4 @@
-//! Shows a turn as it comes: the reply on standard output, the rest on standard error.
+//! Prints a turn as it arrives: the reply to standard output, the rest to standard error.
 
 use std::io::IsTerminal;
 
@@ -9,20 +9,20 @@ use crate::complaint::Complaint;
 use crate::output::{Failure, Output, compact, complain, piece, say};
 use crate::terminal::{Paint, harmless, notice, stdout_is_seen};
 
-/// What was shown of a turn.
+/// The printed part of a turn.
 pub(super) struct Teller {
     output: Output,
-    /// Standard output is a terminal.
+    /// Whether standard output is a terminal.
     seen: bool,
-    /// Both outputs are; then what is said beside the reply must not run into it.
+    /// Whether both outputs are terminals; then other output must not be mixed into a line of the reply.
     mixed: bool,
-    /// A line of the reply is not ended.
+    /// Whether a line of the reply is incomplete.
     open: bool,
-    /// Item and text of each reply.
+    /// Item id and text of each reply.
     replies: Vec<(String, String)>,
     thread: Option<String>,
     error: Option<Complaint>,
-    /// The items that the turn has ended with and that wait for an answer.
+    /// The final items that wait for an answer.
     asked: Vec<ThreadItem>,
 }
 
@@ -42,7 +42,7 @@ impl Teller {
         }
     }
 
-    /// The thread, once an event has named it.
+    /// The thread, after an event has named it.
     pub(super) fn thread(&self) -> Option<&str> {
         self.thread.as_deref()
     }
@@ -96,7 +96,7 @@ impl Teller {
         }
     }
 
-    /// A line beside the reply.
+    /// Prints a line that is not part of the reply.
     pub(super) fn note(&mut self, text: &str) {
         if self.output == Output::Human {
             self.end_line();
@@ -104,14 +104,14 @@ impl Teller {
         }
     }
 
-    /// Ends the line that is open.
+    /// Ends an incomplete line.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         if std::mem::take(&mut self.open) { say("") } else { Ok(()) }
     }
 
     fn end_line(&mut self) {
         if self.mixed && std::mem::take(&mut self.open) {
-            // A reader that has gone is noticed with the next piece.
+            // The next write notices if the reader has gone.
             let _ = say("");
         }
     }
@@ -130,7 +130,7 @@ impl Teller {
         self.write(text)
     }
 
-    /// Replies are parted by an empty line.
+    /// An empty line separates replies.
     fn begin(&mut self, item_id: &str) -> Result<(), Failure> {
         self.finish()?;
         if !self.replies.is_empty() {
@@ -140,7 +140,7 @@ impl Teller {
         Ok(())
     }
 
-    /// An item that comes whole is what counts: shows what was not streamed of it.
+    /// A complete item is authoritative: prints the part that was not streamed.
     fn settle(&mut self, item: &ThreadItem) -> Result<(), Failure> {
         for line in lines(&item.body) {
             self.note(&line);
@@ -167,7 +167,7 @@ impl Teller {
     }
 }
 
-/// What the terminal says of items other than messages: a line for each task, the text of a widget, the address of an image.
+/// Lines for items other than messages: one per task, a widget's text, an image's URL.
 pub(crate) fn lines(body: &ItemBody) -> Vec<String> {
     match body {
         ItemBody::Task { task } => vec![line(task)],

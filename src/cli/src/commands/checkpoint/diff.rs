@@ -12,7 +12,7 @@ use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
-/// Lines around a difference.
+/// Context lines around a difference.
 const CONTEXT_LINES: usize = 3;
 
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) struct Diff {
     pub(super) options: ClientOptions,
 }
 
-/// A prompt that differs between two checkpoints: its text, and a line for each demo.
+/// A prompt that differs between two checkpoints: its text, and a line per demo.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 struct PromptDifference<'a> {
     name: &'a str,
@@ -55,7 +55,7 @@ impl Diff {
     }
 }
 
-/// The prompts that differ, by name.
+/// The differing prompts by name.
 fn differences<'a>(
     base: &'a BTreeMap<&'a str, String>,
     target: &'a BTreeMap<&'a str, String>,

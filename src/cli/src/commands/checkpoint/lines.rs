@@ -1,11 +1,11 @@
-//! The lines that differ between two texts. Pure.
+//! A line diff of two texts. Pure.
 //!
 //! Source: longest common subsequence by dynamic programming, Wagner and Fischer 1974.
 
-/// Cells of the largest table; of texts that need more, the different part is replaced as a whole.
+/// Maximum table cells; for larger inputs, the differing part is replaced as a whole.
 const MOST_CELLS: usize = 4_000_000;
 
-/// A line of a comparison.
+/// A line of a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ComparedLine<'a> {
     /// In both texts.
@@ -56,7 +56,7 @@ fn compare_middle<'a>(old: &[&'a str], new: &[&'a str], compared: &mut Vec<Compa
     }
 }
 
-/// How many lines the rests of two texts have in common, by the places where the rests begin.
+/// For each pair of positions in two texts, the common line count after them.
 struct CommonLines {
     width: usize,
     cells: Vec<u32>,
@@ -85,13 +85,13 @@ impl CommonLines {
         table
     }
 
-    /// 0 outside of the table, and everywhere without one.
+    /// 0 outside the table, and everywhere without one.
     fn get(&self, row: usize, column: usize) -> u32 {
         self.cells.get(row * self.width + column).copied().unwrap_or_default()
     }
 }
 
-/// The differences with so many kept lines around them; `None` where lines are left out.
+/// The differences with `context` kept lines around them; `None` marks omitted lines.
 pub(super) fn with_context<'a>(
     compared: &[ComparedLine<'a>],
     context: usize,
@@ -116,7 +116,7 @@ pub(super) fn with_context<'a>(
 mod tests {
     use super::*;
 
-    /// A comparison as text: ` ` before kept lines, `-` before removed ones, `+` before added ones.
+    /// A diff as text: ` ` before kept lines, `-` before removed ones, `+` before added ones.
     fn told(before: &str, after: &str) -> Vec<String> {
         let line = |line: &ComparedLine<'_>| match line {
             ComparedLine::Kept(line) => format!(" {line}"),

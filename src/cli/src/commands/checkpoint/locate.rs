@@ -1,4 +1,4 @@
-//! Finds the checkpoint that the user names.
+//! Finds a checkpoint by the user's reference.
 
 use wire::CheckpointRecord;
 
@@ -6,10 +6,10 @@ use crate::complaint::Complaint;
 use crate::options::Session;
 use crate::output::Failure;
 
-/// Most checkpoints of a list.
+/// Maximum checkpoints in a list.
 const MOST: u32 = 200;
 
-/// The checkpoint of this number or id.
+/// Finds a checkpoint by number or id.
 pub(super) async fn find(session: &Session, workflow: &str, name: &str) -> Result<CheckpointRecord, Failure> {
     let failed = |error| Failure::from(session.complaint(error).about(workflow));
     let Ok(number) = name.parse::<i64>() else {

@@ -1,4 +1,4 @@
-//! `callboard checkpoint …`: the prompts that trainings have found.
+//! `callboard checkpoint …`: the prompts found by trainings.
 
 mod diff;
 mod lines;
@@ -28,7 +28,7 @@ pub(crate) enum CheckpointCommand {
     Use(promote::Use),
 }
 
-/// Returns how to print errors, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: CheckpointCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     match command {
         CheckpointCommand::List(command) => in_workspace!(command, outer),

@@ -26,7 +26,7 @@ pub(crate) struct Use {
     pub(super) options: ClientOptions,
 }
 
-/// The response of the service, and whether the version is a new one.
+/// The service's response, and whether the version is new.
 #[derive(Serialize)]
 struct SavedCheckpoint {
     #[serde(flatten)]

@@ -1,11 +1,11 @@
-//! What the record of a checkpoint holds. Pure.
+//! Reads checkpoint records. Pure.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use wire::CheckpointRecord;
 
-/// The texts of the prompts in a runnable config, by their names.
+/// The prompt texts in a runnable config, by name.
 pub(in crate::commands) fn prompt_texts(config: &Map<String, Value>) -> BTreeMap<&str, &str> {
     let prompts = config.get("prompts").and_then(Value::as_object).into_iter().flatten();
     prompts
@@ -13,7 +13,7 @@ pub(in crate::commands) fn prompt_texts(config: &Map<String, Value>) -> BTreeMap
         .collect()
 }
 
-/// The prompts in a runnable config as people read them, by their names: the text, and a line of JSON for each demo.
+/// The prompts in a runnable config for people, by name: the text, and a JSON line per demo.
 pub(super) fn written_prompts(config: &Map<String, Value>) -> BTreeMap<&str, String> {
     let demos = |name: &str| config.get("prompts")?.get(name)?.get("demos")?.as_array();
     let written = |(name, text): (_, &str)| {
@@ -33,7 +33,7 @@ pub(in crate::commands) fn epoch_of(checkpoint: &CheckpointRecord) -> Option<u64
     checkpoint.metadata.get("epoch").and_then(Value::as_u64)
 }
 
-/// A checkpoint for tests, with these prompts.
+/// A test checkpoint with these prompts.
 #[cfg(test)]
 pub(super) fn example(number: i64, prompts: Value) -> CheckpointRecord {
     CheckpointRecord {

@@ -41,7 +41,7 @@ impl Show {
     }
 }
 
-/// Name and value of each line.
+/// The lines as names and values.
 fn lines(checkpoint: &CheckpointRecord) -> Vec<(&'static str, String)> {
     let mut lines =
         vec![("checkpoint", checkpoint.config_version.to_string()), ("id", checkpoint.id.clone())];

@@ -1,4 +1,4 @@
-//! `callboard credential …` and `callboard vault …`: secrets that graphs name as `[[name]]`.
+//! `callboard credential …` and `callboard vault …`: secrets that graphs reference as `[[name]]`.
 
 mod change;
 mod list;
@@ -35,7 +35,7 @@ pub(crate) enum VaultCommand {
     Rotate(vault::Rotate),
 }
 
-/// Answers how to print what goes wrong, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: CredentialCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     match command {
         CredentialCommand::List(command) => in_workspace!(command, outer),
@@ -45,7 +45,7 @@ pub(crate) fn run(command: CredentialCommand, outer: ClientOptions) -> (Output, 
     }
 }
 
-/// The same for the vault.
+/// Like [`run`], for the vault.
 pub(crate) fn run_vault(command: VaultCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     match command {
         VaultCommand::Rotate(command) => with_session!(command, outer),
@@ -61,7 +61,7 @@ pub(crate) struct From {
 }
 
 impl From {
-    /// The secret without the line break at its end.
+    /// Reads the secret without its trailing line break.
     pub(crate) fn read(&self) -> Result<Secret, Failure> {
         let text = match &self.from_env {
             Some(name) => std::env::var(name)
@@ -80,7 +80,7 @@ impl From {
     }
 }
 
-/// The credential of this name or id, or the only one whose id begins so.
+/// Finds a credential by name, id, or unique id prefix.
 async fn found(session: &Session, name: &str) -> Result<CredentialRecord, Failure> {
     let all = parts::all(session, async |part| session.client.credentials(part).await).await?;
     let near = wire::nearest(name, all.iter().map(|known| known.name.as_str())).map(str::to_owned);

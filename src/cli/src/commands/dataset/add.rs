@@ -1,4 +1,4 @@
-//! `callboard dataset add`: a run becomes a case.
+//! `callboard dataset add`: adds a run as a case.
 
 use clap::Args;
 use serde_json::Value;
@@ -43,7 +43,7 @@ impl Add {
     }
 }
 
-/// JSON, or else text.
+/// Parses JSON, or else takes the text itself.
 fn value(text: &str) -> Value {
     kernel::json::read(text, kernel::json::Numbers::Values).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

@@ -7,7 +7,7 @@ use super::Named;
 use crate::options::Session;
 use crate::output::{Failure, compact, say};
 
-/// Cases of a request.
+/// Cases per request.
 const PART: u32 = 200;
 
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ impl Export {
         let Named { workflow, dataset, .. } = &self.named;
         let failed = |error| Failure::from(session.complaint(error).about(dataset));
         let latest = session.client.dataset(workflow, dataset).await.map_err(failed)?.version;
-        // All parts are of one version.
+        // All pages must come from the same version.
         let version = self.dataset_version.or_else(|| u32::try_from(latest).ok());
         let mut part = Part { limit: Some(PART), cursor: None };
         loop {

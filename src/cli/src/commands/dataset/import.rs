@@ -99,7 +99,7 @@ impl Import {
     }
 }
 
-/// How the cases differ from those of the version before; `None` if there is none, or if they have nothing in common.
+/// The difference from the previous version's cases; `None` without a previous version or common cases.
 fn compared(saved: &SavedDataset) -> Option<String> {
     let SavedDataset { dataset, unchanged, is_new, .. } = saved;
     let cases = |count: usize| if count == 1 { "1 case".to_owned() } else { format!("{count} cases") };

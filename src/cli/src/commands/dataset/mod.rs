@@ -1,4 +1,4 @@
-//! `callboard dataset …`: stored cases of trainings and evaluations.
+//! `callboard dataset …`: stored cases for trainings and evaluations.
 
 mod add;
 mod delete;
@@ -32,7 +32,7 @@ pub(crate) enum DatasetCommand {
     Delete(delete::Delete),
 }
 
-/// Returns how to print errors, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: DatasetCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     macro_rules! of_dataset {
         ($command:expr) => {
@@ -67,7 +67,7 @@ struct Named {
     options: ClientOptions,
 }
 
-/// A line for each matter.
+/// Prints one line per field.
 fn print(dataset: &DatasetRecord) -> Result<(), Failure> {
     let lines = [
         ("dataset", harmless(&dataset.name).into_owned()),

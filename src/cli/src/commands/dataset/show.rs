@@ -10,7 +10,7 @@ use crate::options::Session;
 use crate::output::{Failure, Output, pretty, say};
 use crate::table;
 
-/// Characters of a cell.
+/// Maximum characters per cell.
 const CELL: usize = 48;
 
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ fn row(case: &DatasetCase) -> [String; 4] {
     [case.id.clone(), split.to_owned(), inputs, expected]
 }
 
-/// A value in one cell: a text itself, anything else as JSON.
+/// A value in one cell: plain text, or JSON.
 fn short(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match text.char_indices().nth(CELL) {

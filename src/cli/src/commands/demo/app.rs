@@ -1,4 +1,4 @@
-//! The demo's app: a page at a host of its own that calls a workflow, published as a publisher does it.
+//! The demo's app: a page on its own host that calls a workflow, published through the normal steps.
 
 use std::io::{self, Cursor, Read as _};
 
@@ -16,9 +16,9 @@ const HANDLE: &str = "callboard-demo-tea-shop";
 const WORKFLOW: &str = include_str!("../../../../../examples/apps/ask/workflow.json");
 const MODEL: &str = "practice/assistant@40ms";
 
-/// Tells the demo's app from one of a user, which is left alone.
+/// The name that distinguishes the demo's app from a user's app, which the demo does not change.
 const NAME: &str = "Tea shop (demo)";
-/// The second one is for a data folder whose user has an app `ask`.
+/// The second alias is for a data folder whose user already has an app `ask`.
 const ALIASES: [&str; 2] = ["ask", "callboard-demo-ask"];
 
 const MANIFEST: (&str, &str) =
@@ -32,13 +32,13 @@ const FILES: [(&str, &str); 6] = [
     ("style.css", include_str!("../../../../../examples/apps/ask/app/style.css")),
 ];
 
-/// Publishes the app, or finds it as an earlier demo has published it. `None`: both aliases are taken.
+/// Publishes the app, or returns the app of an earlier demo. `None` if both aliases are taken.
 pub(super) async fn publish(session: &Session) -> Result<Option<AppRecord>, Failure> {
     let key = new_key()?;
     published(&session.client, &key).await.map_err(|error| session.failed(error))
 }
 
-/// `key`: of the upload.
+/// `key` is the upload's idempotency key.
 async fn published(client: &Client, key: &str) -> Result<Option<AppRecord>, ClientError> {
     let version = ready(client).await?;
     let Some(app) = create(client).await? else { return Ok(None) };
@@ -53,7 +53,7 @@ async fn published(client: &Client, key: &str) -> Result<Option<AppRecord>, Clie
     Ok(Some(app))
 }
 
-/// Saves the workflow; returns the number of the version.
+/// Saves the workflow; returns the version number.
 async fn ready(client: &Client) -> Result<i32, ClientError> {
     let wanted = CreateWorkflow {
         name: "Tea shop".to_owned(),
@@ -67,7 +67,7 @@ async fn ready(client: &Client) -> Result<i32, ClientError> {
     save(client, &wanted, &version).await
 }
 
-/// Creates the app, or finds that of an earlier demo.
+/// Creates the app, or finds the app of an earlier demo.
 async fn create(client: &Client) -> Result<Option<AppRecord>, ClientError> {
     for alias in ALIASES {
         let new =
@@ -77,7 +77,7 @@ async fn create(client: &Client) -> Result<Option<AppRecord>, ClientError> {
             Err(error) if error.code() == Some("alias_taken") => {}
             Err(error) => return Err(error),
         }
-        // The alias of a deleted app stays taken, and names no app.
+        // A deleted app's alias stays taken but belongs to no app.
         let known = client.apps(&Part { limit: Some(200), cursor: None }).await?.data;
         let known = known.into_iter().find(|app| app.alias == alias && app.name == NAME);
         if known.is_some() {
@@ -87,7 +87,7 @@ async fn create(client: &Client) -> Result<Option<AppRecord>, ClientError> {
     Ok(None)
 }
 
-/// Uploads the archive, unless it was uploaded before; returns the id of the deployment.
+/// Uploads the archive, unless it was uploaded before; returns the deployment's id.
 async fn deploy(client: &Client, alias: &str, key: &str, archive: Vec<u8>) -> Result<String, ClientError> {
     let hash = digest(&SHA256, &archive);
     let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -101,7 +101,7 @@ async fn deploy(client: &Client, alias: &str, key: &str, archive: Vec<u8>) -> Re
     Ok(client.deploy(alias, key, archive).await?.summary.id)
 }
 
-/// The archive of the example, whose manifest names the demo's workflow. The same version is always the same archive.
+/// The example's archive, whose manifest names the demo's workflow. The same version always gives the same archive.
 fn bundle(version: i32) -> io::Result<Vec<u8>> {
     let (name, manifest) = MANIFEST;
     let manifest = bound(manifest, version)?;

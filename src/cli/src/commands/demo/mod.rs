@@ -1,4 +1,4 @@
-//! `callboard demo`: the main job in one command, with everything embedded.
+//! `callboard demo`: the main use case in one command, with everything embedded.
 
 mod app;
 mod practice;
@@ -26,19 +26,19 @@ use crate::options::Session;
 use crate::output::{Failure, Output, say};
 use crate::terminal::Paint;
 
-/// An example that the demo publishes. Its handle begins so that what a user has made is left alone.
+/// An example that the demo publishes. The handle's prefix keeps it apart from the user's workflows.
 struct Example {
     handle: &'static str,
     name: &'static str,
     description: &'static str,
     graph: &'static str,
-    /// The model that it asks: one that is built in and needs neither key nor network.
+    /// The built-in model, which needs neither key nor network.
     model: Option<&'static str>,
-    /// What its page offers to say: a label and the message.
+    /// Prompts that its page suggests: label and message.
     prompts: &'static [(&'static str, &'static str)],
 }
 
-/// The first one is talked with.
+/// The demo chats with the first example.
 const EXAMPLES: [Example; 4] = [
     Example {
         handle: "callboard-demo-summary",
@@ -87,9 +87,9 @@ In 2019 divers found three anchors under the park. They stand at its gate now.
 
 The town plans to open the basin again. Work may begin in 2027. It would cost nine million.";
 
-/// The data folder of `--practice`, within that of a demo or a `serve`.
+/// The data folder for `--practice`, inside the data folder of a demo or a `serve`.
 const PRACTICE: &str = "practice";
-/// The member of the workspace, unless `SERVICE_OWNER_EMAIL` is set.
+/// The workspace's member, unless `SERVICE_OWNER_EMAIL` is set.
 const MEMBER: &str = "demo@example.com";
 
 pub(crate) fn run(exit: bool, practice: bool) -> Result<(), Failure> {
@@ -100,7 +100,7 @@ pub(crate) fn run(exit: bool, practice: bool) -> Result<(), Failure> {
             return Box::pin(demo(&source, config, exit, None)).await;
         }
         let practice = Practice::start().await?;
-        // Its credentials and workflows have the names of the examples: never beside those of a user.
+        // Its credentials and workflows use the examples' names, so they must not mix with a user's.
         let folder = config.data.dir.join(PRACTICE);
         let source = source.with("SERVICE_DATA_DIR", folder.display().to_string());
         let config = practice.config(source.clone())?;
@@ -109,12 +109,12 @@ pub(crate) fn run(exit: bool, practice: bool) -> Result<(), Failure> {
     }))
 }
 
-/// Everything embedded, apart from what a `serve` on this machine uses.
+/// Uses only embedded parts, separate from those of a `serve` on this machine.
 fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config, Failure> {
     config.database.dsn = None;
     // The demo calls itself at its listen address, which the certificate may not cover.
     config.http.tls = None;
-    // Codes of sign-ins are shown here: in the log, or by the simulated mail server.
+    // Sign-in codes are shown here: in the log, or by the simulated mail server.
     config.sign_in.oidc = None;
     if folder != PRACTICE {
         config.mail.smtp_url = None;
@@ -124,7 +124,7 @@ fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config,
         config.data.dir = config.data.dir.join(folder);
     }
     if source.get("SERVICE_LOG").is_none() {
-        // Fetching a database takes its time and is worth a line.
+        // Fetching a database takes time and is worth a line.
         config.log.filter = "warn,store::embedded::fetch=info".to_owned();
     }
     free_port(&mut config)?;
@@ -132,7 +132,7 @@ fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config,
     Ok(config)
 }
 
-/// If another program uses the port, the demo takes a free one.
+/// Takes a free port if another program uses the configured one.
 fn free_port(config: &mut Config) -> Result<(), Failure> {
     match TcpListener::bind((config.http.host.as_str(), config.http.port)) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
@@ -144,14 +144,14 @@ fn free_port(config: &mut Config) -> Result<(), Failure> {
     }
 }
 
-/// The address for browsers: members of an app come to it to sign in. The port is known after the listener is bound.
+/// The address for browsers, where app members sign in. The port is known only after the listener is bound.
 fn public_base(source: &Source, config: &Config, listener: &TcpListener) -> Option<BaseUrl> {
     if config.http.public_base_url.is_some() || !config.http.is_loopback() {
         return config.http.public_base_url.clone();
     }
     let port = listener.local_addr().ok()?.port();
     let source = source.clone().with("SERVICE_PUBLIC_BASE_URL", format!("http://localhost:{port}"));
-    // Refused if apps have that name; then the service has no address, and nothing else is missing.
+    // Refused if the apps domain has that name; then only the public address is missing.
     Config::load(&source).ok()?.http.public_base_url
 }
 
@@ -194,7 +194,7 @@ async fn demo(
     say("\nStopped.")
 }
 
-/// Says what is done and how long it took.
+/// Prints each step with its duration.
 struct Steps {
     clock: SystemClock,
     last: Duration,
@@ -214,14 +214,14 @@ impl Steps {
     }
 }
 
-/// What the demo is found by.
+/// The demo's addresses.
 #[derive(Clone, Copy)]
 struct Addresses<'a> {
-    /// Where it listens.
+    /// The listen address.
     address: &'a str,
-    /// Where browsers open it.
+    /// The address for browsers.
     base: &'a str,
-    /// Who can sign in to its app, if users can.
+    /// The member who can sign in to the app, if sign-in is available.
     member: Option<&'a str>,
 }
 
@@ -256,10 +256,10 @@ async fn show(
     if exit {
         return Ok(());
     }
-    // The client commands look for the service at their default address.
+    // Client commands use the default address without an option.
     let address =
         if address == "http://127.0.0.1:8000" { String::new() } else { format!(" --api-url {base}") };
-    // As it was called, because it need not be on the PATH.
+    // Uses the name of the call, because the binary may not be on the PATH.
     let callboard = std::env::args().next().unwrap_or_else(|| "callboard".to_owned());
     if practice.is_some() {
         practice::tell(&session.client, &callboard, &address).await?;
@@ -272,7 +272,8 @@ async fn show(
     ))
 }
 
-/// Makes the workflow, or finds the one of an earlier demo; the same graph again is the same version. Returns its number.
+/// Creates the workflow or finds an earlier demo's, and saves the graph; an unchanged graph is the same version.
+/// Returns its number.
 async fn save(client: &Client, wanted: &CreateWorkflow, version: &CreateVersion) -> Result<i32, ClientError> {
     match client.create_workflow(wanted).await {
         Ok(_) => {}
@@ -297,7 +298,7 @@ async fn publish(client: &Client, example: &Example) -> Result<WorkflowRecord, C
     save(client, &wanted, &version).await?;
     let prompts = example.prompts.iter().map(|(label, prompt)| json!({"label": label, "prompt": prompt}));
     let chat = UpdateChatSettings { start_prompts: Some(prompts.collect()), ..UpdateChatSettings::default() };
-    // An older demo may have called it otherwise.
+    // An older demo may have used another name.
     let update = UpdateWorkflow {
         name: Some(example.name.to_owned()),
         description: Some(Some(example.description.to_owned())),
@@ -324,7 +325,7 @@ async fn chat(session: &Session, workflow: &WorkflowRecord, steps: &mut Steps) -
     }
 }
 
-/// The addresses to open, each on a line of its own. `training`: the path of the training's page.
+/// Prints the addresses to open, one per line. `training` is the path of the training's page.
 fn invite(
     Addresses { base, member, .. }: Addresses<'_>,
     training: &str,

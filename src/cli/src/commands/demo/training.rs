@@ -1,4 +1,4 @@
-//! The demo's training: a prompt that is often wrong, cases that teach what it lacks, and the built-in model.
+//! The demo's training: a prompt that is often wrong, cases that teach the missing rules, and the built-in model.
 
 use client::{Client, ClientError};
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ const WORKFLOW: &str = include_str!("../../../../../examples/message-sorting/wor
 const CASES: &str = include_str!("../../../../../examples/message-sorting/cases.csv");
 const EPOCHS: u32 = 3;
 
-/// Trains the prompt, and says how the score rises. Returns the path of the training's page.
+/// Trains the prompt and prints the rising score. Returns the path of the training's page.
 pub(super) async fn train(session: &Session, steps: &mut Steps) -> Result<String, Failure> {
     let (client, paint) = (&session.client, Paint::stdout());
     let failed = |error| session.failed(error);
@@ -47,15 +47,15 @@ pub(super) async fn train(session: &Session, steps: &mut Steps) -> Result<String
     Ok(format!("workflows/{}/training?run={}", run.workflow_id, run.id))
 }
 
-/// Ten signs for a score from 0 to 1.
+/// A bar with ten characters for a score from 0 to 1.
 fn bar(score: f64) -> String {
     let is_full = |step: &i32| f64::from(*step) <= score * 10.0 + 1e-9;
     (1..=10).map(|step| if is_full(&step) { '█' } else { '░' }).collect()
 }
 
-/// The number of the first checkpoint with the highest score.
+/// The first checkpoint with the highest score.
 fn best(result: &TrainingResult) -> Option<i64> {
-    // `max_by` returns the last of equal ones.
+    // `max_by` returns the last of equal elements.
     let checkpoints = result.checkpoints.iter().rev();
     checkpoints.max_by(|one, other| one.score.total_cmp(&other.score)).map(|best| best.config_version)
 }

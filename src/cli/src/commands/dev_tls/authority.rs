@@ -1,4 +1,4 @@
-//! An authority for the names of one machine, and what it signs.
+//! A certificate authority restricted to one machine's names, and its certificates.
 
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use rcgen::{
@@ -6,7 +6,7 @@ use rcgen::{
     ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
 };
 
-/// How long a certificate is valid; browsers refuse much longer ones.
+/// Validity of a certificate; browsers refuse much longer ones.
 pub(super) const LEAF_DAYS: i64 = 365;
 
 const AUTHORITY_DAYS: i64 = 3650;
@@ -17,14 +17,14 @@ pub(super) struct Authority {
     certificate: Option<String>,
 }
 
-/// A certificate and its key, both as PEM.
+/// A certificate and its key, both in PEM format.
 pub(super) struct Leaf {
     pub(super) certificate: String,
     pub(super) key: String,
 }
 
 impl Authority {
-    /// Makes one that can sign for names of this machine and of the domain of apps alone.
+    /// Creates an authority that can sign only for names of this machine and the apps domain.
     pub(super) fn new(domain: &str, now: DateTime<Utc>) -> Result<Self, Error> {
         let key = KeyPair::generate()?;
         let params = params(domain, now);
@@ -32,22 +32,22 @@ impl Authority {
         Ok(Self { issuer: Issuer::new(params, key), certificate })
     }
 
-    /// The one that an earlier call made, from its key.
+    /// Restores an authority from the key that an earlier call created.
     pub(super) fn known(key: &str, domain: &str, now: DateTime<Utc>) -> Result<Self, Error> {
         Ok(Self { issuer: Issuer::new(params(domain, now), KeyPair::from_pem(key)?), certificate: None })
     }
 
-    /// The certificate that clients must trust, as PEM; empty if it was made before.
+    /// The authority's certificate in PEM format, which clients must trust; empty if an earlier call created it.
     pub(super) fn certificate(&self) -> &str {
         self.certificate.as_deref().unwrap_or_default()
     }
 
-    /// The key, as PEM.
+    /// The key in PEM format.
     pub(super) fn key(&self) -> String {
         self.issuer.key().serialize_pem()
     }
 
-    /// Signs a new certificate for a server of these names.
+    /// Signs a new server certificate for these names.
     pub(super) fn sign(&self, names: &[String], now: DateTime<Utc>) -> Result<Leaf, Error> {
         let mut params = CertificateParams::new(names.to_vec())?;
         params.distinguished_name = named("Callboard on this machine");
@@ -83,7 +83,7 @@ fn named(name: &str) -> DistinguishedName {
     named
 }
 
-/// From yesterday, because clocks differ.
+/// Validity begins yesterday because clocks differ.
 fn valid(params: &mut CertificateParams, now: DateTime<Utc>, days: i64) {
     let day = |day: DateTime<Utc>| {
         let (month, of_month) = (u8::try_from(day.month()), u8::try_from(day.day()));

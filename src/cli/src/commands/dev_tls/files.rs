@@ -1,4 +1,4 @@
-//! Files of certificates and keys.
+//! Certificate and key files.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -7,13 +7,13 @@ use std::path::Path;
 
 use crate::output::Failure;
 
-/// Creates a folder that others cannot read, unless it exists.
+/// Creates a private folder (mode 0700) unless it exists.
 pub(super) fn folder(path: &Path) -> Result<(), Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|error| failed(path, &error))
 }
 
-/// The content of a file; `None` if there is none.
+/// Reads a file; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -22,21 +22,21 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Writes a file that everybody may read.
+/// Writes a world-readable file.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     put(path, text, 0o644)
 }
 
-/// Writes a file that others cannot read.
+/// Writes a private file (mode 0600).
 pub(super) fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
     put(path, text, 0o600)
 }
 
-/// A service that reads the file at this moment gets the earlier or the new one, never a part.
+/// Replaces a file atomically: a service that reads it meanwhile gets the old or the new file.
 fn put(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
     let fresh = path.with_extension("pem.new");
     let written = || -> io::Result<()> {
-        // An earlier attempt may have left one with another mode.
+        // An earlier attempt may have left a file with another mode.
         match std::fs::remove_file(&fresh) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}

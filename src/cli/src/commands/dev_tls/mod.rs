@@ -1,4 +1,4 @@
-//! `callboard dev-tls`: a certificate for this machine, signed by an authority of its own.
+//! `callboard dev-tls`: creates a certificate for this machine, signed by a new local authority.
 
 mod authority;
 mod files;
@@ -35,7 +35,7 @@ pub(crate) fn run(asked: DevTls) -> Result<(), Failure> {
     let now = SystemClock::new().now();
     let domain = &config.apps.domain;
     let kept = files::read(&dir.join(AUTHORITY_KEY))?.zip(files::read(&dir.join(AUTHORITY))?);
-    // The first line is the domain that it may sign for.
+    // The first line names the domain that the authority may sign for.
     let kept = kept.filter(|(key, _)| key.lines().next() == Some(domain));
     let authority = match &kept {
         Some((key, _)) => Authority::known(key, domain, now),
@@ -43,10 +43,10 @@ pub(crate) fn run(asked: DevTls) -> Result<(), Failure> {
     };
     let authority = authority.map_err(|error| refused(&dir, &error))?;
     let leaf = authority.sign(&names, now).map_err(|error| refused(&dir, &error))?;
-    // A browser trusts the authority's file as it is, so a known one is not written again.
+    // Users give the authority's file to their browsers, so an existing one is not rewritten.
     if kept.is_none() {
         files::write(&dir.join(AUTHORITY), authority.certificate())?;
-        // Last: a key that is there belongs to the certificate.
+        // Written last, so an existing key always matches the certificate.
         files::write_secret(&dir.join(AUTHORITY_KEY), &format!("{domain}\n{}", authority.key()))?;
     }
     files::write_secret(&dir.join(KEY), &leaf.key)?;
@@ -54,7 +54,7 @@ pub(crate) fn run(asked: DevTls) -> Result<(), Failure> {
     say(instructions(&dir, &names, config.http.port))
 }
 
-/// What the certificate is for.
+/// The certificate's names.
 fn names(config: &Config, aliases: &[String]) -> Result<Vec<String>, Failure> {
     let domain = &config.apps.domain;
     let mut names = vec![

@@ -1,4 +1,4 @@
-//! The address: free, ours already, or somebody else's; and whether the service there is ready.
+//! The listen address: free, used by this service or by another program; and whether the service there is ready.
 
 use std::net::{IpAddr, TcpListener};
 
@@ -14,7 +14,7 @@ const ADDRESS: &str = "address";
 const READINESS: &str = "readiness";
 
 pub(super) struct Probed {
-    /// Where a service on this machine is asked.
+    /// The base URL for requests to a service on this machine.
     base: String,
     port: u16,
     speaks_tls: bool,
@@ -22,13 +22,13 @@ pub(super) struct Probed {
     service: Service,
 }
 
-/// Who answers there.
+/// The program that responds at the address.
 #[derive(Debug, PartialEq, Eq)]
 enum Service {
     Silent,
     /// Another program.
     Other,
-    /// Each part of a Callboard, with the reason when it is not ready.
+    /// A Callboard's components, each with a reason if it is not ready.
     Ours(Vec<(String, Option<String>)>),
 }
 
@@ -53,7 +53,7 @@ pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
     Probed { base, port, speaks_tls, listen: server::may_listen(config), service }
 }
 
-/// `0.0.0.0` is every address; loopback is the one that is always there.
+/// Replaces an unspecified address such as `0.0.0.0` by loopback, which always exists.
 fn place(host: &str, port: u16) -> String {
     match host.parse::<IpAddr>() {
         Ok(IpAddr::V4(address)) if address.is_unspecified() => format!("127.0.0.1:{port}"),
@@ -63,8 +63,8 @@ fn place(host: &str, port: u16) -> String {
     }
 }
 
-/// A certificate is for the public name. Requests with it go to the local place, since the name may lead to a proxy. An address
-/// cannot lead elsewhere, and is asked if this machine has it.
+/// The certificate is for the public name, but requests go to the local address because the name may lead to a proxy. A
+/// public IP address is used only if this machine has it.
 fn under_its_name(public: &Host<String>, place: &str, port: u16) -> String {
     let is_here = |address: IpAddr| TcpListener::bind((address, 0)).is_ok();
     let is_usable = match public {
@@ -75,7 +75,7 @@ fn under_its_name(public: &Host<String>, place: &str, port: u16) -> String {
     if is_usable { format!("https://{public}:{port}") } else { format!("https://{place}") }
 }
 
-/// Asks the local place, which has the name in `base`.
+/// Requests the readiness of the local address, under the name in `base`.
 async fn ask(base: &str, place: &str, web: &Web) -> Service {
     let found = tokio::net::lookup_host(place).await;
     let Some(address) = found.ok().and_then(|mut addresses| addresses.next()) else { return Service::Silent };
@@ -166,7 +166,7 @@ mod tests {
         let asked = |public: &str| under_its_name(&Host::parse(public).unwrap(), "127.0.0.1:8443", 8443);
         assert_eq!(asked("chat.example.com"), "https://chat.example.com:8443");
         assert_eq!(asked("127.0.0.1"), "https://127.0.0.1:8443");
-        // Of another machine.
+        // An address of another machine.
         assert_eq!(asked("192.0.2.1"), "https://127.0.0.1:8443");
     }
 

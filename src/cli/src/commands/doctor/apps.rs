@@ -1,4 +1,4 @@
-//! The domain of hosted apps beside the host of the service.
+//! Compares the domain of hosted apps with the service's host.
 
 use config::Config;
 
@@ -11,7 +11,7 @@ pub(super) fn judge(config: &Config) -> Option<Finding> {
     Some(compare(base.url().host_str()?, &config.apps.domain))
 }
 
-/// Pages of one site can set cookies for all of it.
+/// Pages on one site can set cookies for the whole site.
 fn compare(public: &str, domain: &str) -> Finding {
     let site = |host: &str| {
         let mut labels: Vec<&str> = host.trim_end_matches('.').rsplit('.').take(2).collect();

@@ -1,4 +1,4 @@
-//! The clock: beside the database's, or else by what cannot be.
+//! Compares the clock with the database's, or else with this program's build date.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use store::Inspection;
@@ -8,7 +8,7 @@ use super::report::Finding;
 const CLOCK: &str = "clock";
 const REMEDY: &str = "correct the wrong clock, and synchronise it with NTP";
 
-/// This program was made later.
+/// This program was built after this time.
 const MADE_AFTER: &str = "2026-11-01T00:00:00Z";
 
 pub(super) fn judge(now: DateTime<Utc>, database: Option<&Inspection>) -> Finding {

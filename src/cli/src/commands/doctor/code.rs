@@ -1,4 +1,4 @@
-//! Code of workflows: whether the processes that run it start, are shut in, and answer.
+//! Workflow code: checks that the worker processes start, are confined and respond.
 
 use config::Sandbox as Settings;
 use sandbox::{Call, Entry, Language, Limits, Sandbox, SandboxError};
@@ -8,7 +8,7 @@ use super::report::Finding;
 
 const CODE: &str = "code";
 
-/// What a sum comes to in both languages.
+/// Runs a sum in both languages.
 pub(super) async fn probe(settings: &Settings) -> Result<[Value; 2], SandboxError> {
     let sandbox = server::sandbox(settings);
     let python = sum(&sandbox, Language::Python, "args['a'] + args['b']").await?;

@@ -1,4 +1,4 @@
-//! The configuration: everything that would stop a start, and everything that is probably not meant.
+//! The configuration: errors that prevent a start, and settings that are probably mistakes.
 
 use config::Problems;
 

@@ -1,4 +1,4 @@
-//! The database: the programs of the embedded one, or how the one behind the DSN answers.
+//! The database: the embedded server's programs, or the connection to the configured DSN.
 
 use config::Config;
 use kernel::{Clock, Secret};
@@ -15,9 +15,9 @@ const MIGRATIONS: &str = "migrations";
 const CONNECTIONS: &str = "connections";
 
 pub(super) enum Probed {
-    /// Reached, or not.
+    /// An external database's inspection.
     Asked(Result<Inspection, StoreError>),
-    /// An embedded one that does not run, or cannot.
+    /// An embedded database that is not running, or cannot run.
     Embedded(Result<Looked, EmbeddedError>),
 }
 

@@ -1,4 +1,4 @@
-//! The data folder and the files that hold secrets.
+//! The data folder, and files that contain secrets.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ const SPACE: &str = "disk space";
 const SECRETS: &str = "secret files";
 
 const MIB: u64 = 1024 * 1024;
-/// Below this a start may fail in its middle.
+/// Below this, a start may fail halfway.
 const TOO_LITTLE: u64 = 200 * MIB;
-/// Below this a service will not last.
+/// Below this, a service will soon run out of space.
 const LITTLE: u64 = 2048 * MIB;
 
 pub(super) struct Probed {
     folder: Result<Looked, DataDirError>,
-    /// Files with secrets that others may read, with their modes.
+    /// Secret files that others may read, with their modes.
     open: Vec<(PathBuf, u32)>,
 }
 

@@ -1,4 +1,4 @@
-//! The key set of access tokens that others issue: whether it is reached, and has a key that is good for them.
+//! The key set for access tokens from other issuers: checks that it is reachable and has a usable key.
 
 use auth::jwt::jwks::KeySet;
 use net::{NetError, StatusCode, Url};
@@ -8,7 +8,7 @@ use super::web::{SOON, Web};
 
 const KEY_SET: &str = "key set";
 
-/// What came of asking it.
+/// The probe's result.
 pub(super) enum Probed {
     Keys(usize),
     Unreached(NetError),

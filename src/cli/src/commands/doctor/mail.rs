@@ -1,4 +1,4 @@
-//! The mail server: whether it is reached and lets the service in. No mail is sent.
+//! The mail server: checks that it is reachable and accepts the service's login. Sends no mail.
 
 use config::Config;
 
@@ -6,7 +6,7 @@ use super::report::Finding;
 
 const MAIL: &str = "mail server";
 
-/// What came of asking it; `None`: there is none.
+/// Connects to the mail server; `None` if none is configured.
 pub(super) async fn probe(config: &Config) -> Option<Result<(), String>> {
     server::try_mail_server(config).await
 }

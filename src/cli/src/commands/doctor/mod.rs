@@ -1,7 +1,7 @@
-//! `callboard doctor`: looks at everything a service stands on, changes nothing, and says what to do.
+//! `callboard doctor`: checks everything that a service depends on, changes nothing, and suggests remedies.
 //!
-//! Each check is a file: `probe` asks the world, `judge` says what the answer means. The rules are those of a start;
-//! they stand where the start has them.
+//! Each check is a file: `probe` collects facts, `judge` interprets them. The rules are those of a start and are
+//! defined there.
 
 mod address;
 mod apps;

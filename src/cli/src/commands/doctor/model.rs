@@ -1,4 +1,4 @@
-//! The model endpoint: whether it is reached, and takes the key. The key itself is never printed.
+//! The model endpoint: checks that it is reachable and accepts the key. The key is never printed.
 
 use config::Config;
 use net::{NetError, StatusCode};
@@ -14,7 +14,7 @@ pub(super) enum Probed {
     Asked { url: String, key: bool, answer: Result<(StatusCode, Option<usize>), NetError> },
 }
 
-/// Asks for the list of models, which costs nothing.
+/// Requests the model list, which is free.
 pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
     let key = config.model.api_key.as_ref();
     let Some(base) = &config.model.base_url else { return Probed::Unset { key: key.is_some() } };
@@ -29,7 +29,7 @@ pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
         }
         Err(error) => Err(error),
     };
-    // A user or password of the address is not for the eye.
+    // Omits the URL's user and password.
     let url = base.url().host_str().map_or_else(String::new, |host| format!("{host}{}", base.url().path()));
     Probed::Asked { url, key: key.is_some(), answer }
 }

@@ -1,11 +1,11 @@
-//! The number of files that the service may have open, which limits its connections.
+//! The open file limit, which bounds the service's connections.
 
 use server::OpenFiles;
 
 use super::report::Finding;
 
 const OPEN_FILES: &str = "open files";
-/// A smaller limit is that of a shell, rather than that of a service.
+/// A lower limit is typical for a shell, not for a service.
 const FEW: u64 = 4_096;
 
 pub(super) fn judge(files: OpenFiles) -> Finding {

@@ -1,4 +1,4 @@
-//! The OpenID provider: whether it is reached, and can be signed in by. The client secret is not tried.
+//! The OpenID provider: checks that it is reachable and usable for login. Does not use the client secret.
 
 use auth::oidc::Metadata;
 use config::Oidc;
@@ -8,7 +8,7 @@ use super::web::{SOON, Web};
 
 const PROVIDER: &str = "OpenID provider";
 
-/// What came of asking it, or why nothing did.
+/// The probe's result.
 pub(super) enum Probed {
     Good(String),
     Unreached(String),

@@ -1,6 +1,6 @@
-//! Whether what stands between clients and the service lets streams through piece by piece.
+//! Checks that proxies between clients and the service forward streams without buffering.
 //!
-//! `/api/system/stream` is read through the public address: its pieces leave the service half a second apart.
+//! Reads `/api/system/stream` through the public address; the service sends its pieces half a second apart.
 
 use std::time::Duration;
 
@@ -12,31 +12,31 @@ use super::web::{HELD_BACK, SOON, Web};
 
 const STREAMS: &str = "streams";
 
-/// Pieces that are asked for.
+/// Number of requested pieces.
 const PIECES: usize = 5;
-/// Between two of them, as the service sends them.
+/// Time between two pieces, as the service sends them.
 const PACE: Duration = Duration::from_millis(500);
-/// Two pieces that come closer than this came together.
+/// Pieces that arrive closer together were buffered.
 const TOGETHER: Duration = Duration::from_millis(100);
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Measured {
-    /// What a plain answer took on the same way.
+    /// Duration of a plain response on the same route.
     plain: Duration,
-    /// When each piece came, from the request on.
+    /// Arrival time of each piece since the request.
     pieces: Vec<Duration>,
-    /// It was compressed on the way.
+    /// Whether a proxy compressed the stream.
     compressed: bool,
 }
 
 /// Reads the stream.
 ///
 /// # Errors
-/// Why there was none.
+/// The reason that the stream could not be read.
 pub(super) async fn probe(base: &str, web: &Web, clock: &dyn Clock) -> Result<Measured, String> {
     let base = base.trim_end_matches('/');
-    // The second one goes over a connection that is open, as the stream will.
+    // The second request uses an open connection, as the stream will.
     let mut plain = Duration::ZERO;
     for _ in 0..2 {
         let began = clock.monotonic();

@@ -1,4 +1,4 @@
-//! What the checks found, and how it is printed.
+//! The checks' findings, and their output.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::output::{Failure, Output, say};
 use crate::terminal::Paint;
 
-/// How bad it is.
+/// Severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
     Ok,
-    /// Not looked at, for the reason that is told.
+    /// Not checked, for the reason in the message.
     Skipped,
     Warning,
     Problem,
@@ -39,13 +39,13 @@ impl Level {
     }
 }
 
-/// What one check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
     pub(super) level: Level,
     pub(super) message: String,
-    /// What to do about it.
+    /// The remedy.
     pub(super) remedy: Option<String>,
 }
 
@@ -74,8 +74,8 @@ impl Finding {
         Self { check, level: Level::Problem, message: message.into(), remedy: Some(remedy.into()) }
     }
 
-    /// The sentence of a start that fails: the text after its last semicolon says what to do. A sentence without one says
-    /// both at once.
+    /// Splits a start error: the text after its last semicolon is the remedy. A sentence without a semicolon contains
+    /// both.
     pub(super) fn refusal(check: &'static str, sentence: &str) -> Self {
         let (message, remedy) = match sentence.rsplit_once("; ") {
             Some((message, remedy)) => (message, Some(remedy.to_owned())),
@@ -120,7 +120,7 @@ impl Report {
         for Finding { check, level, message, remedy } in &self.0 {
             let word = format!("{:<8}", level.word());
             let word = level.painted(paint, word);
-            // One line each, whatever an error brought along. Writing to a String cannot fail.
+            // One line each, whatever the error contains. Writing to a String cannot fail.
             let _ = writeln!(text, "{word} {check:<16} {}", message.replace('\n', " | "));
             if let Some(remedy) = remedy {
                 let _ = writeln!(text, "         {:<16} -> {}", "", remedy.replace('\n', " | "));

@@ -1,4 +1,4 @@
-//! The vault: whether there are keys to seal secrets under.
+//! The vault: checks that there are keys to seal secrets.
 
 use config::Config;
 

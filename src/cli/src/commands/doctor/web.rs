@@ -1,4 +1,4 @@
-//! Asking an address that the operator set.
+//! Requests to addresses that the operator configured.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ pub(super) struct Web {
     clock: Arc<dyn Clock>,
 }
 
-/// How long a plain answer may take.
+/// Timeout for a plain response.
 pub(super) const SOON: Duration = Duration::from_secs(5);
-/// A stream that is held back comes whole after some seconds.
+/// A buffered stream arrives in one piece after some seconds.
 pub(super) const HELD_BACK: Duration = Duration::from_secs(15);
 const TOTAL: Duration = Duration::from_secs(30);
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
@@ -24,13 +24,13 @@ impl Web {
         Ok(Self { client: Client::operator(Arc::clone(&clock))?, clock })
     }
 
-    /// Asks this address, whatever the name in a URL resolves to.
+    /// Returns a client that connects to this address, whatever the name in a URL resolves to.
     pub(super) fn at(&self, address: SocketAddr) -> Result<Self, ClientError> {
         let clock = Arc::clone(&self.clock);
         Ok(Self { client: Client::operator_at(address, Arc::clone(&clock))?, clock })
     }
 
-    /// The answer's head, within `limit`; its body is read by the caller.
+    /// Returns the response head within `limit`; the caller reads the body.
     pub(super) async fn get(
         &self,
         url: &str,

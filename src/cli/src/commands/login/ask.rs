@@ -8,12 +8,12 @@ use secrecy::ExposeSecret;
 
 use crate::output::Failure;
 
-/// Whether somebody can be asked.
+/// Whether a person can answer.
 pub(super) fn can_ask() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Asks for a line. Empty ones are asked for again; the end of the input is a wish to leave.
+/// Asks for a line. Asks again after an empty line; end of input means that the user leaves.
 pub(super) fn line(question: &str) -> Result<String, Failure> {
     loop {
         prompt(question);
@@ -24,7 +24,7 @@ pub(super) fn line(question: &str) -> Result<String, Failure> {
     }
 }
 
-/// The first line of standard input; `None` at its end.
+/// Reads the first line of standard input; `None` at its end.
 pub(super) fn first_line() -> Result<Option<String>, Failure> {
     let mut line = String::new();
     match io::stdin().lock().read_line(&mut line) {
@@ -34,16 +34,16 @@ pub(super) fn first_line() -> Result<Option<String>, Failure> {
     }
 }
 
-/// A token on standard input; typed at a terminal it is not shown.
+/// Reads a token from standard input; typed input is not shown.
 pub(super) fn secret(question: &str) -> Result<Secret, Failure> {
     super::token_of(hidden(question)?.expose_secret())
 }
 
-/// All of standard input, or a line that is typed at a terminal and not shown.
+/// Reads all of standard input, or a line that is typed at a terminal and not shown.
 pub(in crate::commands) fn hidden(question: &str) -> Result<Secret, Failure> {
     let mut text = String::new();
     if can_ask() {
-        // Whoever sees the question may type.
+        // Echo must be off before the question invites the user to type.
         let hidden = Hidden::begin();
         prompt(question);
         let line = first_line();
@@ -65,7 +65,7 @@ fn unreadable(error: &io::Error) -> Failure {
     Failure::usage(format!("standard input cannot be read: {error}"))
 }
 
-/// A terminal that shows nothing of what is typed, until this is dropped.
+/// Turns off terminal echo until dropped.
 struct Hidden(Option<Termios>);
 
 impl Hidden {

@@ -1,4 +1,4 @@
-//! Sign-in by a browser that is signed in: its page shows a code for the terminal.
+//! Sign-in with a signed-in browser: its page shows a code for the terminal.
 
 use client::Client;
 

@@ -10,7 +10,7 @@ use crate::output::{Failure, Output, complain};
 use crate::profile::Held;
 use crate::terminal::harmless;
 
-/// So many codes the service looks at.
+/// Codes that the service checks per sign-in.
 const TRIES: u32 = 5;
 
 pub(super) async fn sign_in(
@@ -25,7 +25,7 @@ pub(super) async fn sign_in(
             "cannot prompt for the code without a terminal; `callboard login <EMAIL> --code-stdin` reads it";
         return Err(Failure::usage(told));
     }
-    // Before a mail is sent for nothing.
+    // Fails before a useless mail is sent.
     Held::lock()?.draft(&place.name)?;
     let email = match email {
         Some(email) => email.to_owned(),
@@ -54,7 +54,7 @@ enum Shown {
     Left(Failure),
 }
 
-/// Shows the code; one that was mistyped is asked for again.
+/// Submits the code; asks again after a typo.
 async fn show_code(
     client: &Client,
     started: SignInStarted,

@@ -1,4 +1,4 @@
-//! `callboard login`: becomes somebody at a service.
+//! `callboard login`: signs in to a service.
 
 mod ask;
 mod browser;
@@ -45,7 +45,7 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    /// Answers how to print what goes wrong, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         let work = || {
@@ -68,7 +68,7 @@ impl Login {
     }
 }
 
-/// Keeps a service token that the service takes.
+/// Stores a service token that the service accepts.
 async fn keep_token(place: &Place, client: &Client, output: Output) -> Result<(), Failure> {
     Held::lock()?.draft(&place.name)?;
     let token = ask::secret("Service token (hidden): ")?;
@@ -89,14 +89,14 @@ async fn keep_token(place: &Place, client: &Client, output: Output) -> Result<()
     Ok(())
 }
 
-/// Keeps what a sign-in has brought, and tells whose it is.
+/// Stores a new sign-in and prints its user.
 async fn finish(place: &Place, client: &Client, signed_in: SignedIn, output: Output) -> Result<(), Failure> {
     let user = signed_in.user.clone();
     let fresh = sign_in::kept(signed_in, sign_in::now());
     let path = match keep(place, client, |draft| draft.keep_sign_in(&place.api_url, &fresh)).await {
         Ok(path) => path,
         Err(failure) => {
-            // It would go on without anybody who has it.
+            // Otherwise the sign-in would remain active without an owner.
             let _ = client.log_out(&fresh.refresh_token).await;
             return Err(failure);
         }
@@ -115,7 +115,7 @@ async fn finish(place: &Place, client: &Client, signed_in: SignedIn, output: Out
     Ok(())
 }
 
-/// Writes the profile; a sign-in that it held ends.
+/// Writes the profile; ends the sign-in that it contained.
 async fn keep(
     place: &Place,
     client: &Client,
@@ -125,7 +125,7 @@ async fn keep(
     let before = profile::read_if_any(&place.name)?.sign_in;
     write(held.draft(&place.name)?)?;
     if let Some(before) = before {
-        // Nobody has it any more, and it ends by itself.
+        // The old sign-in is not stored anymore, and expires even if this fails.
         let _ = client.log_out(&before.refresh_token).await;
     }
     Ok(held.path().to_owned())
@@ -139,7 +139,7 @@ fn told_where(place: &Place, path: &Path) {
     complain(Paint::stderr().dim(told));
 }
 
-/// What is kept is not what is sent as long as the environment has a token.
+/// While the environment contains a token, commands do not send the stored one.
 fn warn_of_environment(place: &Place) {
     if place.environment.is_some() {
         let told = "SERVICE_SERVICE_TOKEN is set: commands send that token instead of the stored one.";
@@ -147,7 +147,7 @@ fn warn_of_environment(place: &Place) {
     }
 }
 
-/// A text as an error of usage where it cannot be used.
+/// Parses a token; an unusable text is a usage error.
 fn token_of(text: &str) -> Result<Secret, Failure> {
     let token = text.trim();
     if token.is_empty() {

@@ -1,4 +1,4 @@
-//! What a run is given, from the command line and from a file.
+//! A run's inputs, from the command line and from a file.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::options::Session;
 use crate::output::Failure;
 
-/// Inputs, and those among them that may be meant as text although they read as something else.
+/// Inputs, and values among them that may be meant as text although they parse as another type.
 #[derive(Debug)]
 pub(in crate::commands) struct Inputs {
     values: Map<String, Value>,
@@ -17,7 +17,7 @@ pub(in crate::commands) struct Inputs {
     unsure: Vec<(String, String)>,
 }
 
-/// Reads both; a pair wins over the file.
+/// Reads both sources; a pair takes precedence over the file.
 pub(in crate::commands) fn read(pairs: &[String], file: Option<&Path>) -> Result<Inputs, Failure> {
     let mut values = file.map(object).transpose()?.unwrap_or_default();
     let mut unsure = Vec::new();
@@ -51,7 +51,7 @@ fn object(path: &Path) -> Result<Map<String, Value>, Failure> {
 }
 
 impl Inputs {
-    /// The inputs, where the graph asks for a text as text: `--input zip=8010` is no number there.
+    /// Returns the inputs, with text where the graph requires it: for a text input, `--input zip=8010` is not a number.
     pub(in crate::commands) async fn fit(
         mut self,
         session: &Session,
@@ -64,7 +64,7 @@ impl Inputs {
                 Some(number) => Some(number),
                 None => session.client.workflow(workflow).await.map_err(failed)?.live_version,
             };
-            // Without a version the run says what is missing.
+            // Without a version, starting the run reports the problem.
             if let Some(number) = number {
                 let version = session.client.version(workflow, number).await.map_err(failed)?;
                 self.as_texts(&version.graph);

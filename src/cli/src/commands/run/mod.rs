@@ -1,4 +1,4 @@
-//! `callboard run`: begins a run, watches it, and prints what it comes to.
+//! `callboard run`: starts a run, watches it and prints its result.
 
 pub(super) mod inputs;
 mod watcher;
@@ -20,12 +20,12 @@ use crate::terminal::{Paint, harmless, stdout_is_seen};
 use watcher::Watcher;
 pub(crate) use watcher::seconds;
 
-/// So often a run is begun whose answer was lost; with one key it is the same run.
+/// Maximum attempts to start a run whose response was lost; the same key always means the same run.
 pub(super) const ATTEMPTS: u32 = 4;
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Args)]
-// `--version` is the workflow's here.
+// `--version` selects the workflow's version here.
 #[command(
     disable_version_flag = true,
     after_help = "Ctrl-C cancels the run; a second Ctrl-C stops waiting.\n\
@@ -56,7 +56,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Answers how to print what goes wrong, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         let work = || {
@@ -80,7 +80,7 @@ impl Run {
         follow(session, &run.id, self.quiet, &mut interrupts).await
     }
 
-    /// Begins it; when the answer is lost, once more with the same key.
+    /// Starts the run; retries with the same key if the response is lost.
     async fn begin(&self, session: &Session, wanted: &CreateRun) -> Result<StartedRun, Failure> {
         let options = RunOptions { wait: None, idempotency_key: Some(new_key()?) };
         let mut attempt = 1;
@@ -96,7 +96,7 @@ impl Run {
     }
 }
 
-/// Watches a run to its end and says what it comes to.
+/// Watches a run to its end and prints its result.
 pub(super) async fn follow(
     session: &Session,
     run: &str,
@@ -143,7 +143,7 @@ fn conclude(session: &Session, run: &RunRecord, quiet: bool, cancelled: bool) ->
     }
 }
 
-/// On the first attempt a service that is not there is told at once.
+/// Whether to retry. A failed connection is final on the first attempt.
 pub(super) fn may_have_begun(error: &ClientError, attempt: u32) -> bool {
     match error {
         ClientError::Transport { fault: Fault::Connect, .. } => attempt > 1,
@@ -163,7 +163,7 @@ fn failed(run: &RunRecord) -> Complaint {
     }
 }
 
-/// Watches a run to its end; says whether it was cancelled from here.
+/// Watches a run to its end; returns whether it was cancelled here.
 async fn watch(
     session: &Session,
     id: &str,

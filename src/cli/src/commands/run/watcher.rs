@@ -1,4 +1,4 @@
-//! Shows a run as it goes on, on standard error.
+//! Prints a run's progress to standard error.
 
 use std::io::Write;
 
@@ -9,17 +9,17 @@ use crate::commands::answer;
 use crate::output::complain;
 use crate::terminal::{Paint, Underway, harmless, notice};
 
-/// Letters that the name of a step takes at least.
+/// Minimum width of a step's name.
 const NAME: usize = 20;
 
-/// What was shown of a run.
+/// The printed part of a run.
 pub(super) struct Watcher {
     quiet: bool,
     paint: Paint,
     underway: Underway,
-    /// Steps that have begun and not ended: name, visit, when.
+    /// Running steps: name, visit, start time.
     running: Vec<(String, u32, String)>,
-    /// The node whose text stands on a line that is not ended.
+    /// The node whose text is on the incomplete line.
     open: Option<String>,
 }
 
@@ -80,14 +80,14 @@ impl Watcher {
         }
     }
 
-    /// A line of our own.
+    /// Prints the CLI's own message.
     pub(super) fn note(&mut self, text: &str) {
         if !self.quiet {
             self.line(self.paint.dim(harmless(text)));
         }
     }
 
-    /// Ends the line that is open.
+    /// Ends an incomplete line.
     pub(super) fn finish(&mut self) {
         self.underway.clear();
         if self.open.take().is_some() {
@@ -100,7 +100,7 @@ impl Watcher {
         complain(line);
     }
 
-    /// Text of a node, as it comes; what several nodes say at the same time is parted by lines.
+    /// Prints a node's text as it arrives; concurrent texts of several nodes are separated by lines.
     fn text(&mut self, node: &str, text: &str) {
         let mut said = String::new();
         if self.open.as_deref() != Some(node) {
@@ -113,7 +113,7 @@ impl Watcher {
         let _ = output.write_all(said.as_bytes()).and_then(|()| output.flush());
     }
 
-    /// How long a step took.
+    /// The duration of a step.
     fn ended(&mut self, node: &str, visit: u32, at: &str) -> String {
         let Some(index) = self.running.iter().position(|(name, other, _)| name == node && *other == visit)
         else {
@@ -129,7 +129,7 @@ fn name(node: &str, visit: u32) -> String {
     if visit > 1 { format!("{node} (visit {visit})") } else { node.into_owned() }
 }
 
-/// How long it is from one time to another.
+/// The duration between two times.
 pub(crate) fn seconds(from: &str, to: &str) -> String {
     let parse = |text| DateTime::parse_from_rfc3339(text).ok();
     match (parse(from), parse(to)) {
@@ -141,7 +141,7 @@ pub(crate) fn seconds(from: &str, to: &str) -> String {
     }
 }
 
-/// ` in 1.25 s`, where the record knows.
+/// ` in 1.25 s`, if the record has both times.
 pub(super) fn took(run: &RunRecord) -> String {
     match (&run.started_at, &run.finished_at) {
         (Some(from), Some(to)) => format!(" in {}", seconds(from, to)),

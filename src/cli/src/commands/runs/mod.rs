@@ -26,7 +26,7 @@ pub(crate) enum RunsCommand {
     Cancel(cancel::Cancel),
 }
 
-/// Returns how to print errors, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: RunsCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     macro_rules! of_run {
         ($command:expr) => {

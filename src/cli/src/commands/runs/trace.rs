@@ -47,7 +47,7 @@ impl Trace {
     }
 }
 
-/// What a node was given and returned.
+/// Prints a node's inputs and outputs.
 fn values(trace: &wire::Trace, node: &str) -> Result<(), Failure> {
     let steps: Vec<&TraceStep> = trace.steps.iter().filter(|step| step.node == node).collect();
     if steps.is_empty() {
@@ -68,7 +68,7 @@ fn values(trace: &wire::Trace, node: &str) -> Result<(), Failure> {
 
 fn row(step: TraceStep, run_ended: bool) -> [String; 8] {
     let took = step.finished_at.as_deref().and_then(|end| took(&step.started_at, end));
-    // An attempt without an end was cut: by a crash, or by the end of its run.
+    // An attempt without an end was interrupted: by a crash, or by the end of its run.
     let status = if step.status == "started" && run_ended { "interrupted".to_owned() } else { step.status };
     [
         step.step.to_string(),

@@ -1,4 +1,4 @@
-//! `callboard thread …`: the threads of a workflow's chat, for its owner.
+//! `callboard thread …`: a chat's threads, for the workflow's owner.
 
 mod change;
 mod list;
@@ -33,7 +33,7 @@ struct Named {
     options: ClientOptions,
 }
 
-/// Returns how to print errors, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: ThreadCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     macro_rules! of_thread {
         ($command:expr) => {

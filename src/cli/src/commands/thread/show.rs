@@ -30,7 +30,7 @@ impl Show {
     }
 }
 
-/// An item under its time and author.
+/// Prints an item below its time and author.
 fn show(item: &ThreadItem) -> Result<(), Failure> {
     let said = match &item.body {
         ItemBody::UserMessage { .. }

@@ -1,4 +1,4 @@
-//! `callboard token create` and `callboard token rotate`: what hands a secret out.
+//! `callboard token create` and `callboard token rotate`: the commands that issue secrets.
 
 use clap::Args;
 use wire::{AccessChange, CreateServiceToken, IssuedServiceToken, RotateServiceToken};
@@ -71,7 +71,7 @@ impl Create {
         hand_out(session, &made.issued)
     }
 
-    /// Good for all workspaces is more than those have who belong to some.
+    /// Members of some workspaces may not issue tokens for all workspaces.
     fn refused(&self, complaint: Complaint) -> Failure {
         let everywhere = self.workspaces.is_empty();
         match complaint.code() {
@@ -99,7 +99,7 @@ impl Rotate {
     }
 }
 
-/// Says that authentication is now required, and shows the secret that keeps the user's access.
+/// Reports that authentication is now required, and prints the secret that keeps the user's access.
 fn explain(change: &AccessChange) {
     complain(Paint::stderr().warning(&change.message));
     if let Some(admin) = &change.admin_token {
@@ -111,7 +111,7 @@ fn explain(change: &AccessChange) {
     }
 }
 
-/// The secret alone goes to standard output, so that a script may take it.
+/// Only the secret goes to standard output, so that a script can read it.
 fn hand_out(session: &Session, issued: &IssuedServiceToken) -> Result<(), Failure> {
     if session.output == Output::Json {
         return say(pretty(issued)?);

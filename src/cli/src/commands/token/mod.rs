@@ -26,7 +26,7 @@ pub(crate) enum TokenCommand {
     Revoke(revoke::Revoke),
 }
 
-/// Answers how to print what goes wrong, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: TokenCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     match command {
         TokenCommand::Create(command) => with_session!(command, outer),

@@ -30,7 +30,7 @@ impl Show {
     }
 }
 
-/// What a record says, label by label.
+/// A record's fields, each with a label.
 pub(in crate::commands) fn lines(token: &ServiceTokenRecord) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("status", token.status.clone()),
@@ -47,7 +47,7 @@ pub(in crate::commands) fn lines(token: &ServiceTokenRecord) -> Vec<(&'static st
     lines
 }
 
-/// A token's id, and its name where it has one.
+/// A token's id, and its name if it has one.
 pub(super) fn named(token: &ServiceTokenRecord) -> String {
     match &token.name {
         Some(name) => harmless(&format!("{} \"{name}\"", token.id)).into_owned(),

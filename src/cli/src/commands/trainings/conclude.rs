@@ -1,4 +1,4 @@
-//! Prints the result of a training or an evaluation that has ended.
+//! Prints the result of a finished training or evaluation.
 
 use client::{CasesFilter, Part};
 use wire::{EvaluationResult, TrainingKind, TrainingRecord, TrainingResult, TrainingState};
@@ -11,10 +11,10 @@ use crate::output::{Failure, Output, complain, say};
 use crate::table;
 use crate::terminal::{Paint, harmless};
 
-/// Failing cases that are shown.
+/// Maximum failing cases to print.
 const FAILING_CASES: u32 = 5;
 
-/// Prints the result; an end without success is a failure. For programs, the events have said everything.
+/// Prints the result; an unsuccessful end is a failure. Programs already have everything from the events.
 pub(super) async fn conclude(session: &Session, ended: &WatchedTraining) -> Result<(), Failure> {
     let human = session.output == Output::Human;
     if human && ended.record.status != TrainingState::Failed {
@@ -40,7 +40,7 @@ pub(super) async fn conclude(session: &Session, ended: &WatchedTraining) -> Resu
     }
 }
 
-/// The score of an evaluation.
+/// An evaluation's score.
 pub(super) fn score(ended: &WatchedTraining) -> Option<f64> {
     ended.findings.evaluation.as_ref().map(|result| result.score).or(ended.record.best_score)
 }
@@ -85,7 +85,7 @@ async fn show_evaluation(
     Ok(())
 }
 
-/// What the record says, if the events are not stored any more.
+/// Prints the record's data, if the events have been deleted.
 fn show_record(record: &TrainingRecord) -> Result<(), Failure> {
     let score = record.best_score.map(|score| format!(", score {score:.3}")).unwrap_or_default();
     let outcome = record.outcome.as_ref().map(|outcome| format!(", outcome {outcome}")).unwrap_or_default();

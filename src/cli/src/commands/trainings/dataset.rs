@@ -10,7 +10,7 @@ use crate::commands::workflow::file::Text;
 use crate::complaint::{Complaint, Place, Places};
 use crate::output::Failure;
 
-/// How cases are written.
+/// The format of a dataset file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DatasetForm {
     /// A JSON list, or an object with the list `cases`.
@@ -22,7 +22,7 @@ enum DatasetForm {
 }
 
 impl DatasetForm {
-    /// By the ending of the file's name.
+    /// The format by file extension.
     fn of(path: &Path) -> Option<Self> {
         let ending = path.extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
         match ending.as_str() {
@@ -34,16 +34,16 @@ impl DatasetForm {
     }
 }
 
-/// The cases of a request.
+/// The dataset of a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum GivenDataset {
-    /// In the request.
+    /// Cases within the request.
     Cases(Vec<Value>),
-    /// In a stored dataset with this name or id.
+    /// A stored dataset with this name or id.
     Stored(String),
 }
 
-/// Whether `--dataset` names a file, and not a stored dataset.
+/// Whether `--dataset` names a file rather than a stored dataset.
 pub(super) fn is_file(path: &Path) -> bool {
     DatasetForm::of(path).is_some() || path.components().count() > 1 || path.exists()
 }
@@ -52,13 +52,13 @@ pub(super) fn is_file(path: &Path) -> bool {
 pub(crate) struct DatasetFile {
     text: Text,
     form: DatasetForm,
-    /// The pointer of the list in the file.
+    /// The list's JSON pointer within the file.
     list_at: &'static str,
     cases: Vec<Value>,
 }
 
 impl DatasetFile {
-    /// Reads a file; the ending of its name says what it is.
+    /// Reads a file; its extension determines the format.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let form = DatasetForm::of(path).ok_or_else(|| {
             Failure::usage(format!(
@@ -95,13 +95,13 @@ impl DatasetFile {
             .into())
     }
 
-    /// The cases of the file, for a request. It has none afterwards.
+    /// Takes the cases for a request and leaves the file without cases.
     pub(crate) fn take_cases(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.cases)
     }
 
-    /// The place of a case, or of a part of it, by its pointer below the list of a request. Records of CSV may have several lines, so
-    /// that their places are not known.
+    /// Locates a case, or a part of it, by its pointer below a request's list. CSV records may span several lines, so
+    /// their locations are unknown.
     pub(super) fn place_of_case(&self, pointer: &str) -> Option<Place> {
         match self.form {
             DatasetForm::List => Some(self.text.place(&format!("{}{pointer}", self.list_at))),
@@ -120,7 +120,7 @@ impl DatasetFile {
     }
 }
 
-/// The places of the problems that are found here: of JSON its pointers, of the others `/lines/<number>`.
+/// Locates problems found by the CLI: by JSON pointer, or by `/lines/<number>` for other formats.
 impl Places for DatasetFile {
     fn place(&self, pointer: &str) -> Option<Place> {
         if self.form == DatasetForm::List {
@@ -131,7 +131,7 @@ impl Places for DatasetFile {
     }
 }
 
-/// A case as requests have it.
+/// Converts a case to its request format.
 fn as_value(case: Case) -> Value {
     let mut members = Map::from_iter([
         ("id".to_owned(), Value::String(case.id)),

@@ -1,4 +1,5 @@
-//! Shows the events of a training or an evaluation: on standard error for people, as lines of JSON on standard output for programs.
+//! Displays training and evaluation events: on standard error for people, as JSON lines on standard output for
+//! programs.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -16,10 +17,10 @@ use crate::commands::checkpoint::{epoch_of, score_of};
 use crate::output::{Failure, Output, compact, complain, say};
 use crate::terminal::{Paint, Underway, harmless};
 
-/// Between two writes of the progress line: cases may end thousands of times a second.
+/// Minimum time between redraws of the progress line: thousands of cases may end per second.
 const REDRAW_PAUSE: Duration = Duration::from_millis(50);
 
-/// Shows events and notes what they say.
+/// Displays events and collects their findings.
 pub(super) struct TrainingDisplay {
     output: Output,
     at: TrainingRef,
@@ -27,7 +28,7 @@ pub(super) struct TrainingDisplay {
     underway: Underway,
     steps: ProgressSteps,
     clock: SystemClock,
-    /// When the progress line was last written.
+    /// Time of the last redraw.
     drawn: Option<Duration>,
     findings: TrainingFindings,
 }
@@ -46,7 +47,7 @@ impl TrainingDisplay {
         }
     }
 
-    /// Shows an event.
+    /// Displays an event.
     pub(super) fn take(&mut self, frame: &TrainingFrame) -> Result<(), Failure> {
         self.findings.take(&frame.happened);
         match self.output {
@@ -58,21 +59,21 @@ impl TrainingDisplay {
         }
     }
 
-    /// Removes the progress line; returns what the events have said.
+    /// Removes the progress line; returns the findings.
     pub(super) fn finish(self) -> TrainingFindings {
         let Self { mut underway, findings, .. } = self;
         underway.clear();
         findings
     }
 
-    /// A line of our own, for people.
+    /// Prints the CLI's own message, for people only.
     pub(super) fn note(&mut self, text: &str) {
         if self.output == Output::Human {
             self.line(self.paint.dim(harmless(text)));
         }
     }
 
-    /// A line of our own that programs need, too.
+    /// Prints the CLI's own message, for programs too.
     pub(super) fn tell(&mut self, text: &str) {
         self.line(harmless(text));
     }
@@ -122,7 +123,7 @@ impl TrainingDisplay {
 
     fn line(&mut self, line: impl Display) {
         self.underway.clear();
-        // The next progress is shown at once: the line has just been removed.
+        // Draw the next progress immediately, because the line has just been removed.
         self.drawn = None;
         complain(line);
     }

@@ -1,4 +1,4 @@
-//! `callboard evaluate`: executes and judges the cases of a dataset once.
+//! `callboard evaluate`: runs and scores a dataset's cases once.
 
 use std::path::PathBuf;
 
@@ -45,7 +45,7 @@ pub(crate) struct Evaluate {
 }
 
 impl Evaluate {
-    /// Returns how to print errors, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         let work = || {
@@ -71,7 +71,7 @@ impl Evaluate {
         self.judge(&ended)
     }
 
-    /// The object `evaluation`.
+    /// Builds the object `evaluation`.
     fn evaluation(&self, dataset: Option<GivenDataset>) -> Result<Map<String, Value>, Failure> {
         let mut evaluation = Map::new();
         self.setup.set_workload(&mut evaluation, dataset)?;
@@ -91,7 +91,7 @@ impl Evaluate {
     }
 }
 
-/// What is wrong with a score, if anything is. A score that is not known is below every threshold.
+/// Returns an error if the score is below the threshold. An unknown score is below every threshold.
 fn below_threshold(threshold: f64, score: Option<f64>) -> Option<Complaint> {
     let message = match score {
         Some(score) if score >= threshold => return None,

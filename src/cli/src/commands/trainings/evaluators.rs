@@ -1,4 +1,4 @@
-//! `--evaluator`: what judges a case. Pure.
+//! `--evaluator`: the evaluators of a request. Pure.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,24 @@ use serde_json::{Map, Value, json};
 
 use crate::output::Failure;
 
-/// Judges if no evaluator is given.
+/// The default evaluator.
 const DEFAULT_EVALUATOR: &str = "builtin:exact_match";
 
-/// An argument.
+/// A parsed argument.
 struct EvaluatorArgument {
     id: Option<String>,
-    /// The part of the entrypoint that makes an id.
+    /// The part of the entrypoint that serves as default id.
     name: String,
-    /// The evaluator without its id.
+    /// The evaluator's members without the id.
     members: Map<String, Value>,
 }
 
-/// The list `evaluators` of a request. An id that is not given is the name of the entrypoint, with a number if it is taken.
+/// Builds the list `evaluators` for a request. The default id is the entrypoint's name, with a number if it is taken.
 pub(super) fn evaluators(arguments: &[String]) -> Result<Value, Failure> {
     let default = [DEFAULT_EVALUATOR.to_owned()];
     let arguments = if arguments.is_empty() { default.as_slice() } else { arguments };
     let read = arguments.iter().map(|text| read(text)).collect::<Result<Vec<_>, _>>()?;
-    // The given ids come first: no other evaluator may take one of them.
+    // Given ids come first, so that no default id takes one of them.
     let mut taken: BTreeSet<String> = read.iter().filter_map(|argument| argument.id.clone()).collect();
     let named = read.into_iter().map(|argument| {
         let id = argument.id.unwrap_or_else(|| free_id(&argument.name, &mut taken));
@@ -34,14 +34,14 @@ pub(super) fn evaluators(arguments: &[String]) -> Result<Value, Failure> {
     Ok(named.collect())
 }
 
-/// An entrypoint, `ID=ENTRYPOINT`, or an evaluator as in a request.
+/// Parses an entrypoint, `ID=ENTRYPOINT`, or an evaluator in request format.
 fn read(text: &str) -> Result<EvaluatorArgument, Failure> {
     let text = text.trim();
     if text.starts_with('{') {
         return whole(text);
     }
     let (id, entrypoint) = match text.split_once('=') {
-        // Behind the colon, `=` is a part of the entrypoint.
+        // After the colon, `=` is part of the entrypoint.
         Some((id, entrypoint)) if !id.contains(':') => (Some(id), entrypoint),
         _ => (None, text),
     };
@@ -71,7 +71,7 @@ fn whole(text: &str) -> Result<EvaluatorArgument, Failure> {
     Ok(EvaluatorArgument { id, name, members })
 }
 
-/// `contains` of `builtin:contains`.
+/// The name in an entrypoint: `contains` for `builtin:contains`.
 fn name_of(text: &str, entrypoint: &str) -> Result<String, Failure> {
     match entrypoint.split_once(':') {
         Some((module, name)) if !module.is_empty() && !name.is_empty() => Ok(name.to_owned()),

@@ -1,4 +1,4 @@
-//! What the events of a training or an evaluation have shown. Pure.
+//! Findings from training and evaluation events. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use wire::{CaseProgress, ChangedPrompt, CheckpointRecord, EvaluationResult, Trai
 
 use crate::commands::checkpoint::prompt_texts;
 
-/// What the events have shown so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 pub(super) struct TrainingFindings {
     pub(super) training: Option<TrainingResult>,
     pub(super) evaluation: Option<EvaluationResult>,
-    /// The verdicts of an evaluation, by the ids of the evaluators.
+    /// An evaluation's verdicts by evaluator id.
     pub(super) verdicts: BTreeMap<String, VerdictCount>,
-    /// Whether cases were both for training and for scoring.
+    /// Whether some cases are used both for training and for scoring.
     pub(super) has_shared_cases: bool,
     checkpoints: Vec<CheckpointRecord>,
     /// The prompts that candidates changed.
     rewritten: Vec<ChangedPrompt>,
 }
 
-/// How many verdicts an evaluator has given.
+/// An evaluator's verdict counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct VerdictCount {
     pub(super) passed: u64,
@@ -29,7 +29,7 @@ pub(super) struct VerdictCount {
 }
 
 impl TrainingFindings {
-    /// Notes an event.
+    /// Processes an event.
     pub(super) fn take(&mut self, event: &TrainingEvent) {
         match event {
             TrainingEvent::TrainingStarted(started) => {
@@ -59,11 +59,11 @@ impl TrainingFindings {
         }
     }
 
-    /// The returned prompts that a candidate has changed: name and text.
+    /// Returned prompts that a candidate has changed: name and text.
     pub(super) fn changed_prompts(&self) -> Vec<(&str, &str)> {
         let Some(result) = &self.training else { return Vec::new() };
         let texts = result.prompts.iter().filter_map(|(name, text)| Some((name.as_str(), text.as_str()?)));
-        // One that has got demos may have its text of before.
+        // A prompt that received demos may keep its previous text.
         let has_demos = |prompt: &ChangedPrompt| {
             let returned = result.demos.get(&prompt.name).and_then(Value::as_array);
             prompt.demos.as_ref().is_none_or(|demos| Some(demos) == returned)
@@ -74,7 +74,7 @@ impl TrainingFindings {
         texts.filter(is_rewritten).collect()
     }
 
-    /// The newest checkpoint of the run that has exactly the returned prompts.
+    /// The run's newest checkpoint that has exactly the returned prompts.
     pub(super) fn returned_checkpoint(&self) -> Option<&CheckpointRecord> {
         let TrainingResult { prompts, demos, .. } = self.training.as_ref()?;
         let has_them = |checkpoint: &&CheckpointRecord| {
@@ -89,7 +89,7 @@ impl TrainingFindings {
     }
 }
 
-/// Inputs and output of each demo.
+/// Each demo's inputs and output.
 fn pairs(demos: Option<&Value>) -> Vec<(Option<&Value>, Option<&Value>)> {
     let demos = demos.and_then(Value::as_array).into_iter().flatten();
     demos.map(|demo| (demo.get("inputs"), demo.get("output"))).collect()
@@ -101,7 +101,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The findings of these events, each given as `{type, payload}`.
+    /// The findings from these events, each given as `{type, payload}`.
     pub(crate) fn findings(events: &[Value]) -> TrainingFindings {
         let mut findings = TrainingFindings::default();
         for event in events {
@@ -119,7 +119,7 @@ pub(super) mod tests {
         }})
     }
 
-    /// A checkpoint with one prompt `answer`.
+    /// A checkpoint with a prompt `answer`.
     pub(crate) fn checkpoint(number: i64, text: &str) -> Value {
         json!({"type": "training_checkpoint", "payload": {
             "id": format!("id-{number}"), "workflow_id": "w", "config_version": number,
@@ -129,7 +129,7 @@ pub(super) mod tests {
         }})
     }
 
-    /// The result of a training with the prompts `answer` and `tone`.
+    /// A training result with the prompts `answer` and `tone`.
     pub(crate) fn result(outcome: &str, seed_vs_best: Value, answer: &str) -> Value {
         json!({"type": "training_result", "payload": {
             "summary": {"exact": 0.701}, "checkpoints": [], "best_checkpoint": null,

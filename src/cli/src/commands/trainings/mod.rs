@@ -21,7 +21,7 @@ pub(crate) use evaluate::Evaluate;
 pub(crate) use report::Report;
 pub(crate) use train::Train;
 
-/// A training or an evaluation, and how the user names its workflow.
+/// A training or an evaluation, with the user's name for its workflow.
 #[derive(Debug, Clone)]
 struct TrainingRef {
     workflow: String,
@@ -29,7 +29,7 @@ struct TrainingRef {
 }
 
 impl TrainingRef {
-    /// The command that shows it again, and resumes it if it is paused.
+    /// The command that attaches to it again, and resumes it if it is paused.
     fn attach_command(&self) -> String {
         format!("callboard train {} --attach {}", self.workflow, self.run)
     }

@@ -1,21 +1,21 @@
-//! Numbers of trainings as people read them. Pure.
+//! Formats training numbers for people. Pure.
 
 use std::time::Duration;
 
 use serde_json::Value;
 use wire::{CallUsage, TrainingProgress};
 
-/// Cells of the bar.
+/// Width of the progress bar.
 const BAR_CELLS: u64 = 8;
-/// Steps in which outputs that keep every line show the progress.
+/// Number of progress steps for outputs that keep every line.
 const STEPS: u64 = 20;
 
-/// The progress on one line of a terminal: at most 78 characters as long as the numbers are of a usual size.
+/// The progress on a terminal line: at most 78 characters for usual numbers.
 pub(super) fn progress_line(progress: &TrainingProgress) -> String {
     format!("{} {}", bar(progress), details(progress))
 }
 
-/// The progress as a line of a log.
+/// The progress as a log line.
 pub(super) fn progress_note(progress: &TrainingProgress) -> String {
     format!("cases {}", details(progress))
 }
@@ -36,20 +36,20 @@ fn bar(progress: &TrainingProgress) -> String {
     format!("[{}{}]", cells(filled, "█"), cells(BAR_CELLS.saturating_sub(filled), "░"))
 }
 
-/// How many of `parts` equal parts are done.
+/// The completed part, as a number from 0 to `parts`.
 fn share(progress: &TrainingProgress, parts: u64) -> u64 {
     let done = progress.done.saturating_mul(parts).checked_div(progress.planned);
     done.unwrap_or_default().min(parts)
 }
 
-/// Which progress is shown where every line is kept: each twentieth part once.
+/// Selects the progress to print in a log: each twentieth once.
 #[derive(Debug, Default)]
 pub(super) struct ProgressSteps {
     last: Option<u64>,
 }
 
 impl ProgressSteps {
-    /// Whether a further step is reached. The plan may grow, so a step that was shown may come again.
+    /// Whether progress reaches the next step. The plan may grow, so the progress can drop below a printed step.
     pub(super) fn reaches_next(&mut self, progress: &TrainingProgress) -> bool {
         let step = share(progress, STEPS);
         let is_next = self.last.is_none_or(|last| step > last);
@@ -60,12 +60,12 @@ impl ProgressSteps {
     }
 }
 
-/// US dollars; of small amounts more digits.
+/// US dollars; small amounts get more digits.
 pub(super) fn dollars(amount: f64) -> String {
     if amount == 0.0 || amount >= 0.01 { format!("${amount:.2}") } else { format!("${amount:.4}") }
 }
 
-/// `45s`, `3m20s` or `2h05m`; `None` if it is not a time.
+/// `45s`, `3m20s` or `2h05m`; `None` if the number is not a duration.
 pub(super) fn span(seconds: f64) -> Option<String> {
     let seconds = Duration::try_from_secs_f64(seconds).ok()?.as_secs();
     Some(match seconds {
@@ -80,14 +80,14 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// What models have used.
+/// The model usage.
 pub(super) fn usage(usage: &CallUsage) -> String {
     let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
     let estimated = if usage.estimated { " (estimated)" } else { "" };
     format!("{} model calls, {tokens} tokens{estimated}, {}", usage.llm_calls, dollars(usage.cost_usd))
 }
 
-/// The means of evaluators, as `exact_match 0.701, style 0.620`.
+/// Evaluator means, for example `exact_match 0.701, style 0.620`.
 pub(super) fn means<'a>(summary: impl IntoIterator<Item = (&'a String, &'a Value)>) -> String {
     let mean = |(id, mean): (&String, &Value)| format!("{id} {}", score(mean));
     summary.into_iter().map(mean).collect::<Vec<_>>().join(", ")

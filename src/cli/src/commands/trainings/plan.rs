@@ -1,4 +1,4 @@
-//! `--dry-run`: what a training or an evaluation would do.
+//! `--dry-run`: the plan of a training or an evaluation.
 
 use serde_json::Value;
 use wire::{StartTraining, TrainingPlan};
@@ -9,7 +9,7 @@ use crate::options::Session;
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
-/// Prints the plan; starts nothing.
+/// Prints the plan without starting anything.
 pub(super) async fn print(
     session: &Session,
     workflow: &str,
@@ -33,7 +33,7 @@ pub(super) async fn print(
     Ok(())
 }
 
-/// Name and value of each line.
+/// The lines as names and values.
 fn lines(plan: &TrainingPlan) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("kind", plan.kind.as_str().to_owned()),
@@ -65,7 +65,7 @@ fn lines(plan: &TrainingPlan) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Null: a model has no known price.
+/// Null means that a model has no known price.
 fn cost_text(cost: &Value) -> String {
     let unknown = "not known: a model of it has no known price".to_owned();
     cost.as_f64().map_or(unknown, |cost| format!("about {}", dollars(cost)))
@@ -82,7 +82,7 @@ fn estimate(range: &Value) -> String {
     }
 }
 
-/// A value as text, without the quotes of a string.
+/// A value as text; a string without quotes.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

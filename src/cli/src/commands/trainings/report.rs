@@ -1,4 +1,4 @@
-//! `callboard report`: whether a training has made anything better.
+//! `callboard report`: shows whether a training has improved the prompts.
 
 use clap::{Args, ValueEnum};
 
@@ -35,7 +35,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Returns how to print errors, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         with_service_in(&options, &self.place, async |session| self.print(session).await)

@@ -1,4 +1,4 @@
-//! The request of a training or an evaluation, and the files that it is made of.
+//! A training or evaluation request, and its source files.
 
 use std::path::Path;
 
@@ -14,17 +14,17 @@ use crate::output::Failure;
 /// The files of a request.
 pub(super) struct RequestFiles {
     graph: Option<GraphFile>,
-    /// A runnable config without a graph; the one that belongs to a graph is in `graph`.
+    /// A runnable config without a graph; a graph's config is in `graph`.
     config: Option<Text>,
     dataset: Option<DatasetFile>,
-    /// The name of a stored dataset.
+    /// The stored dataset's name.
     stored: Option<String>,
     /// The object `training`.
     request: Option<Text>,
 }
 
 impl RequestFiles {
-    /// Reads them.
+    /// Reads the files.
     pub(super) fn read(
         setup: &TrainingSetup,
         dataset: Option<&Path>,
@@ -49,18 +49,18 @@ impl RequestFiles {
         Ok(Self { graph, config, dataset: file, stored: named, request })
     }
 
-    /// The object of `--request`; empty without one.
+    /// The object from `--request`; empty without one.
     pub(super) fn base(&self) -> Result<Map<String, Value>, Failure> {
         self.request.as_ref().map_or_else(|| Ok(Map::new()), Text::object)
     }
 
-    /// The dataset; its cases are not kept here.
+    /// Takes the dataset; its cases are not kept here.
     pub(super) fn take_dataset(&mut self) -> Option<GivenDataset> {
         let cases = self.dataset.as_mut().map(|file| GivenDataset::Cases(file.take_cases()));
         cases.or_else(|| self.stored.take().map(GivenDataset::Stored))
     }
 
-    /// A request with graph, config and inputs, which neither trains nor evaluates yet.
+    /// Builds a request with graph, config and inputs, without training or evaluation.
     pub(super) fn start(&self, setup: &TrainingSetup) -> Result<StartTraining, Failure> {
         let runnable_config = match (&self.graph, &self.config) {
             (Some(graph), _) => graph.runnable_config.clone(),
@@ -80,7 +80,7 @@ impl RequestFiles {
             (Some(case), Some(dataset)) => dataset.place_of_case(case),
             _ => {
                 let request = self.request.as_ref()?;
-                // Options may have set what the file does not have.
+                // Options may have set members that the file does not have.
                 request.json().ok()?.pointer(pointer)?;
                 Some(request.place(pointer))
             }
@@ -103,12 +103,12 @@ impl Places for RequestFiles {
         if let Some(rest) = below(pointer, "/training").or_else(|| below(pointer, "/evaluation")) {
             return self.place_in_workload(rest);
         }
-        // The pointers of a graph that is not valid begin in the graph.
+        // An invalid graph's pointers begin at the graph.
         self.graph.as_ref()?.place(pointer)
     }
 }
 
-/// The rest of a pointer that leads into a place, or to it.
+/// The rest of a pointer that is equal to `place` or below it.
 fn below<'a>(pointer: &'a str, place: &str) -> Option<&'a str> {
     pointer.strip_prefix(place).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -1,4 +1,4 @@
-//! The results of trainings and evaluations as text. Pure.
+//! Training and evaluation results as text. Pure.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use wire::{CaseRecord, EvaluationResult, SeedVsBest, TrainingResult};
 use super::findings::TrainingFindings;
 use super::numbers::{means, percent, score, usage};
 
-/// Lines of a prompt that are shown; `checkpoint show` prints all.
+/// Maximum printed lines per prompt; `checkpoint show` prints all.
 const PROMPT_LINES: usize = 40;
-/// Characters of a reason that are shown.
+/// Maximum printed characters per reason.
 const REASON_CHARS: usize = 300;
 
-/// The outcome of a training on a line.
+/// The outcome of a training in one line.
 pub(super) fn headline(result: &TrainingResult) -> String {
     let compared = result.seed_vs_best.as_ref();
     match (result.outcome.as_str(), compared) {
@@ -42,7 +42,7 @@ fn difference(compared: &SeedVsBest) -> String {
     format!("difference {:+.3}, 95 % interval {low:+.3} to {high:+.3}, {} cases", compared.diff, compared.n)
 }
 
-/// Everything below the headline: test, means, changed prompts, the checkpoint and the command that uses it.
+/// The text below the headline: test, means, changed prompts, the checkpoint and the command that uses it.
 pub(super) fn training_text(findings: &TrainingFindings, result: &TrainingResult, workflow: &str) -> String {
     let mut text = String::new();
     // Writing into a String cannot fail.
@@ -104,7 +104,7 @@ fn checkpoint_to_use(findings: &TrainingFindings, result: &TrainingResult, workf
     text
 }
 
-/// A prompt below its name.
+/// An indented prompt, for display below its name.
 fn indented(prompt: &str) -> String {
     let mut lines: Vec<String> =
         prompt.lines().take(PROMPT_LINES).map(|line| format!("  {line}").trim_end().to_owned()).collect();
@@ -115,7 +115,7 @@ fn indented(prompt: &str) -> String {
     lines.join("\n")
 }
 
-/// A row for each evaluator: its id, its mean, and how many of its verdicts passed.
+/// A row per evaluator: its id, its mean, and its passed verdicts.
 pub(super) fn evaluator_rows(findings: &TrainingFindings, result: &EvaluationResult) -> Vec<[String; 3]> {
     let row = |(id, mean): (&String, &Value)| {
         let count = findings.verdicts.get(id);
@@ -125,7 +125,7 @@ pub(super) fn evaluator_rows(findings: &TrainingFindings, result: &EvaluationRes
     result.summary.iter().map(row).collect()
 }
 
-/// The score of an evaluation on a line.
+/// The score of an evaluation in one line.
 pub(super) fn evaluation_line(result: &EvaluationResult) -> String {
     let (rate, cases) = (percent(result.pass_rate), result.n_cases);
     let stopped = result.stop_reason.as_ref();
@@ -134,7 +134,7 @@ pub(super) fn evaluation_line(result: &EvaluationResult) -> String {
     format!("Score {:.3}; {rate} of {cases} cases passed.{stopped} {}.", result.score, usage(&result.usage))
 }
 
-/// A failing case with the reasons of its evaluators.
+/// A failing case with its evaluators' reasons.
 pub(super) fn failing_case(case: &CaseRecord) -> String {
     let place = case.case_index.to_string();
     let mut text = format!("case {place}");
@@ -161,7 +161,7 @@ pub(super) fn failing_case(case: &CaseRecord) -> String {
     text
 }
 
-/// A reason on a line.
+/// Shortens a reason to one line.
 fn shortened(reason: &str) -> String {
     let line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(REASON_CHARS) {

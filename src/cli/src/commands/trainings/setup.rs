@@ -1,4 +1,4 @@
-//! The options that `train` and `evaluate` have in common.
+//! The options that `train` and `evaluate` share.
 
 use std::path::PathBuf;
 
@@ -39,14 +39,15 @@ pub(super) struct TrainingSetup {
 }
 
 impl TrainingSetup {
-    /// Sets dataset and evaluators of an object `training` or `evaluation`; what the command line does not name stays.
+    /// Sets dataset and evaluators of an object `training` or `evaluation`; keeps members that the command line does
+    /// not set.
     pub(super) fn set_workload(
         &self,
         object: &mut Map<String, Value>,
         dataset: Option<GivenDataset>,
     ) -> Result<(), Failure> {
         if let Some(dataset) = dataset {
-            // Not by `json!`, which would copy up to 64 MiB.
+            // `json!` would copy up to 64 MiB.
             let dataset = match dataset {
                 GivenDataset::Cases(cases) => Map::from_iter([("cases".to_owned(), Value::Array(cases))]),
                 GivenDataset::Stored(name) => Map::from_iter([("id".to_owned(), Value::String(name))]),
@@ -75,7 +76,7 @@ impl TrainingSetup {
         }
     }
 
-    /// `--inputs`.
+    /// Parses `--inputs`.
     pub(super) fn inputs(&self) -> Result<Option<Value>, Failure> {
         let Some(text) = &self.inputs else { return Ok(None) };
         match kernel::json::read(text, kernel::json::Numbers::Values) {
@@ -86,14 +87,14 @@ impl TrainingSetup {
     }
 }
 
-/// Sets `member.name`; a member that is not an object becomes one.
+/// Sets `member.name`; replaces a member that is not an object.
 fn set_inside(object: &mut Map<String, Value>, member: &str, name: &str, value: Value) {
     let mut inside = object_in(object, member);
     inside.insert(name.to_owned(), value);
     object.insert(member.to_owned(), Value::Object(inside));
 }
 
-/// Takes the object out of a member; empty if the member is not an object.
+/// Takes an object member; empty if the member is not an object.
 pub(super) fn object_in(object: &mut Map<String, Value>, member: &str) -> Map<String, Value> {
     match object.shift_remove(member) {
         Some(Value::Object(members)) => members,
@@ -108,7 +109,7 @@ fn amount(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A number from 0 to 1.
+/// Parses a number from 0 to 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),

@@ -10,7 +10,7 @@ use crate::commands::signals::Interrupts;
 use crate::options::{Session, new_key};
 use crate::output::{Failure, complain};
 
-/// Starts it; if the response is lost, again with the same id, which starts nothing new. Ctrl-C meanwhile leaves.
+/// Starts it; retries a lost response with the same id, which cannot start a second one. Ctrl-C leaves.
 pub(super) async fn start(
     session: &Session,
     workflow: &str,

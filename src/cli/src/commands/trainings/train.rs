@@ -61,7 +61,7 @@ pub(crate) struct Train {
 }
 
 impl Train {
-    /// Returns how to print errors, too.
+    /// Returns the outcome, and the output format for errors.
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         let work = || {
@@ -93,7 +93,7 @@ impl Train {
         conclude(session, &watch(session, at, &record, &mut interrupts).await?).await
     }
 
-    /// The object `training`: the file's, with what the command line names.
+    /// Builds the object `training`: the file's members, with those from the command line.
     fn training(
         &self,
         mut training: Map<String, Value>,
@@ -113,7 +113,7 @@ impl Train {
     }
 }
 
-/// Shows a training or an evaluation from its first event on; a paused one resumes.
+/// Follows a training or an evaluation from its first event; resumes it if it is paused.
 async fn attach(session: &Session, workflow: Option<&str>, run: &str) -> Result<(), Failure> {
     let failed = |error| Failure::from(session.complaint(error).about(run));
     let workflow = match workflow {

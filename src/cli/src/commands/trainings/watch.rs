@@ -12,10 +12,10 @@ use crate::commands::signals::Interrupts;
 use crate::options::Session;
 use crate::output::Failure;
 
-/// How long a second Ctrl-C cancels instead of leaving.
+/// Time within which a second Ctrl-C cancels instead of leaving.
 const CANCEL_WINDOW: Duration = Duration::from_secs(3);
 
-/// A training or an evaluation that has ended.
+/// A finished training or evaluation.
 pub(super) struct WatchedTraining {
     pub(super) at: TrainingRef,
     pub(super) record: TrainingRecord,
@@ -24,10 +24,10 @@ pub(super) struct WatchedTraining {
     pub(super) is_cancelled: bool,
 }
 
-/// After how long without an event a run counts as queued.
+/// Time without an event after which a run counts as queued.
 const QUEUED_AFTER: Duration = Duration::from_secs(1);
 
-/// Shows its events from the first one to the end. The first Ctrl-C detaches, a second one within the window cancels.
+/// Prints its events from the first to the last. The first Ctrl-C detaches, a second one within the window cancels.
 pub(super) async fn watch(
     session: &Session,
     at: TrainingRef,
@@ -56,7 +56,7 @@ async fn follow(
         let next = tokio::select! {
             event = events.next() => Some(event),
             () = interrupts.told() => None,
-            // Most runs start at once.
+            // Most runs start immediately.
             () = SystemClock::new().sleep(QUEUED_AFTER), if is_queued => {
                 is_queued = false;
                 display.note("Queued: it starts when a training slot of the service is free.");

@@ -10,7 +10,7 @@ use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::table::{self, second};
 
-/// Workflows that are read at the same time.
+/// Maximum workflows read concurrently.
 const AT_ONCE: usize = 8;
 
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(crate) struct List {
     pub(super) options: ClientOptions,
 }
 
-/// The triggers of a workflow; null: not configured.
+/// A workflow's triggers; null means not configured.
 #[derive(Serialize)]
 struct WorkflowTriggers {
     workflow_id: String,

@@ -1,4 +1,4 @@
-//! `callboard trigger …`: what begins runs of a workflow by itself.
+//! `callboard trigger …`: a workflow's cron and webhook triggers.
 
 mod cron;
 mod list;
@@ -26,7 +26,7 @@ pub(crate) enum TriggerCommand {
     Remove(remove::Remove),
 }
 
-/// Answers how to print what goes wrong, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: TriggerCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     match command {
         TriggerCommand::List(command) => in_workspace!(command, outer),

@@ -10,7 +10,7 @@ use crate::output::{Failure, Output, complain, pretty, say};
 use crate::table::second;
 use crate::terminal::harmless;
 
-/// Runs that are shown.
+/// Maximum runs to print.
 const LAST_RUNS: u32 = 5;
 
 #[derive(Debug, Args)]
@@ -23,19 +23,19 @@ pub(crate) struct Show {
     pub(super) options: ClientOptions,
 }
 
-/// Null: there is none.
+/// A workflow's triggers; null means not configured.
 #[derive(Serialize)]
 struct Triggers {
     cron: Option<CronRecord>,
     webhook: Option<WebhookRecord>,
-    /// The last runs that they started.
+    /// The latest runs that they started.
     runs: Vec<RunSummary>,
 }
 
 impl Show {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let failed = |error| session.failed(error);
-        // A workflow that is not there has no triggers either.
+        // The service reports a missing workflow's triggers as missing, too.
         let workflow = session.client.workflow(&self.workflow).await.map_err(failed)?;
         let cron = if_any(session.client.cron(&workflow.id).await).map_err(failed)?;
         let webhook = if_any(session.client.webhook(&workflow.id).await).map_err(failed)?;
@@ -65,7 +65,7 @@ impl Show {
     }
 }
 
-/// How a run ended, and why.
+/// Prints a run's outcome and error.
 fn run(run: &RunSummary) -> Result<(), Failure> {
     let why = run.error.as_ref().map(|error| format!(": {} ({})", error.message, error.code));
     let (at, id) = (second(&run.created_at), harmless(&run.id));
@@ -81,7 +81,7 @@ pub(super) fn if_any<T>(answer: Result<T, ClientError>) -> Result<Option<T>, Cli
     }
 }
 
-/// Where a webhook is called.
+/// A webhook's URL.
 pub(super) fn address(session: &Session, workflow: &str) -> String {
     format!("{}/api/workflows/{}/triggers/webhook", session.base(), harmless(workflow))
 }

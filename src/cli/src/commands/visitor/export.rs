@@ -57,7 +57,7 @@ impl Export {
     }
 }
 
-/// A new file that only its owner reads.
+/// Creates a private file (mode 0600); fails if it exists.
 fn create(path: &Path) -> Result<(BufWriter<File>, &Path), Failure> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -1,4 +1,4 @@
-//! `callboard visitor …`: the data of a chat's visitors, for the owner of the workflow.
+//! `callboard visitor …`: the data of a chat's visitors, for the workflow's owner.
 
 mod erase;
 mod export;
@@ -30,7 +30,7 @@ struct Named {
     options: ClientOptions,
 }
 
-/// Returns how to print errors, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: VisitorCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     macro_rules! of_visitor {
         ($command:expr) => {

@@ -30,7 +30,7 @@ pub(crate) struct Chat {
 }
 
 impl Chat {
-    /// Prints the settings as JSON, in both formats of output.
+    /// Prints the settings as JSON, in both output formats.
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let failed = |error| Failure::from(session.complaint(error).about(&self.workflow));
         let workflow = match self.changes()? {

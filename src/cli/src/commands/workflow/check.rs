@@ -43,7 +43,7 @@ impl Check {
             checked
         } else {
             options.without_service("workflow check, unless --service is given,")?;
-            // This binary is its own worker.
+            // This binary is also the worker.
             let sandbox = Sandbox::new(Options::own());
             let checked = block_on(async { Ok(engine::check_all(&file.graph, &sandbox).await) })?;
             let checked = checked.map_err(|error| Failure::from(Complaint::failed(error.to_string())))?;

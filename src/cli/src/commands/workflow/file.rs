@@ -1,4 +1,4 @@
-//! A file with a graph, or with a graph and what is saved with it.
+//! Graph files: a graph, or an object with a graph and related members.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::complaint::{Place, Places};
 use crate::output::Failure;
 use wire::line_of;
 
-/// A text and what it is called in messages.
+/// A text and its name in messages.
 pub(in crate::commands) struct Text {
     name: String,
     text: String,
 }
 
 impl Text {
-    /// Reads a file; `-` is standard input.
+    /// Reads a file; `-` means standard input.
     pub(in crate::commands) fn read(path: &Path) -> Result<Self, Failure> {
         let (name, bytes) = if path.as_os_str() == "-" {
             let mut bytes = Vec::new();
@@ -32,23 +32,23 @@ impl Text {
         Ok(Self { name, text })
     }
 
-    /// A text of this name.
+    /// Creates a named text.
     #[cfg(test)]
     pub(in crate::commands) fn of(name: &str, text: &str) -> Self {
         Self { name: name.to_owned(), text: text.to_owned() }
     }
 
-    /// Its name in messages.
+    /// The name in messages.
     pub(in crate::commands) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text itself.
+    /// The text.
     pub(in crate::commands) fn text(&self) -> &str {
         &self.text
     }
 
-    /// It as JSON.
+    /// Parses the text as JSON.
     pub(in crate::commands) fn json(&self) -> Result<Value, Failure> {
         let json = kernel::json::read(&self.text, kernel::json::Numbers::Values);
         json.map_err(|error| {
@@ -57,40 +57,40 @@ impl Text {
                 JsonError::Rounded(number) => return format!("{}: {number}", self.name).into(),
             };
             let wrong = error.to_string();
-            // The place stands in front, where editors and people look for it.
+            // The location comes first, where editors and people expect it.
             let wrong = wrong.split(" at line ").next().unwrap_or_default();
             let (line, column) = (error.line(), error.column());
             format!("{}:{line}:{column}: this is not JSON: {wrong}", self.name).into()
         })
     }
 
-    /// It as a JSON object.
+    /// Parses the text as a JSON object.
     pub(in crate::commands) fn object(&self) -> Result<Map<String, Value>, Failure> {
         object(&self.name, "", self.json()?)
     }
 
-    /// The place in it, which is JSON, that a pointer names.
+    /// Locates a JSON pointer in the text.
     pub(in crate::commands) fn place(&self, pointer: &str) -> Place {
         Place { file: self.name.clone(), line: line_of(&self.text, pointer) }
     }
 }
 
-/// What is to be saved.
+/// The content to save.
 pub(in crate::commands) struct GraphFile {
     pub(in crate::commands) graph: Value,
     pub(in crate::commands) runnable_config: Option<Map<String, Value>>,
     pub(super) metadata: Option<Map<String, Value>>,
     pub(super) notes: Option<String>,
     text: Text,
-    /// The graph is a member of the file.
+    /// Whether the graph is a member of the file's object.
     wrapped: bool,
-    /// A file of its own for the runnable config.
+    /// A separate file with the runnable config.
     config: Option<Text>,
 }
 
 impl GraphFile {
-    /// Reads a graph, or an object with `graph` and, if wanted, `runnable_config`, `metadata` and `notes`; the config of a
-    /// file of its own stands for the one in the file.
+    /// Reads a graph, or an object with `graph` and optionally `runnable_config`, `metadata` and `notes`. A separate
+    /// config file replaces the config in the object.
     pub(in crate::commands) fn read(path: &Path, config: Option<&Path>) -> Result<Self, Failure> {
         let text = Text::read(path)?;
         let config = config.map(Text::read).transpose()?;
@@ -137,7 +137,7 @@ impl GraphFile {
         Ok(file)
     }
 
-    /// What the file is called in messages.
+    /// The file's name in messages.
     pub(super) fn name(&self) -> &str {
         &self.text.name
     }

@@ -55,7 +55,7 @@ impl List {
     }
 }
 
-/// How a workflow's chat stands, in a word.
+/// The state of a workflow's chat, in one word.
 pub(super) fn chat(workflow: &WorkflowRecord) -> &'static str {
     match (workflow.is_archived, workflow.is_public, workflow.require_login) {
         (true, _, _) => "archived",

@@ -1,4 +1,4 @@
-//! `callboard workflow …`: makes workflows, saves their versions, opens them to the public.
+//! `callboard workflow …`: creates workflows, saves versions and publishes them.
 
 mod change;
 mod chat;
@@ -62,7 +62,7 @@ pub(crate) enum WorkflowCommand {
     Rollout(RolloutCommand),
 }
 
-/// Answers how to print what goes wrong, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     match command {
         WorkflowCommand::Create(command) => in_workspace!(command, outer),
@@ -89,7 +89,7 @@ pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Re
     }
 }
 
-/// Prints which version is live after a save, unless that is the new version.
+/// Prints which version is live after a save, unless it is the new version.
 pub(super) fn say_live(workflow: &str, saved: &SavedVersion) -> Result<(), Failure> {
     let number = saved.version.version.unwrap_or_default();
     let live = saved.live.version.map(|live| format!("version {live} stays live"));
@@ -108,7 +108,7 @@ pub(super) fn say_live(workflow: &str, saved: &SavedVersion) -> Result<(), Failu
     ))
 }
 
-/// What may be a mistake, on standard error.
+/// Prints warnings to standard error.
 pub(super) fn warn(output: Output, warnings: &[FieldError], places: &impl Places) {
     if output == Output::Json {
         return;

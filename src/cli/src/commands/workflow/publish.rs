@@ -48,7 +48,7 @@ impl Publish {
         let workflow = &published.workflow;
         let who = if workflow.require_login { "Signed-in users" } else { "Visitors" };
         let name = harmless(&workflow.name);
-        // The address alone goes to standard output, so that a script may take it.
+        // Only the address goes to standard output, so that a script can read it.
         complain(format_args!("Published \"{name}\". {who} with this address may chat:"));
         say(&published.share_url)?;
         if workflow.latest_version.is_none() {

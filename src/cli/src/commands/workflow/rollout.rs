@@ -81,7 +81,7 @@ impl Show {
 impl Set {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let failed = |error| session.failed(error);
-        // What the options do not name stays; another version is a new canary.
+        // Members without an option are kept; another version is a new canary.
         let known = session.client.rollout(&self.workflow).await.map_err(failed)?;
         let gate = match &self.gate {
             Some(path) => Some(self.read(path)?),

@@ -11,11 +11,11 @@ use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, pretty, say};
 use crate::terminal::{Paint, harmless};
 
-/// So many versions are shown.
+/// Maximum versions to print.
 const VERSIONS: u32 = 20;
 
 #[derive(Debug, Args)]
-// `--version` is the workflow's here.
+// `--version` selects the workflow's version here.
 #[command(disable_version_flag = true)]
 pub(crate) struct Show {
     /// Handle or id of the workflow.
@@ -29,7 +29,7 @@ pub(crate) struct Show {
     pub(super) options: ClientOptions,
 }
 
-/// What `callboard workflow upload` takes.
+/// A file for `callboard workflow upload`.
 #[derive(Serialize)]
 struct File {
     graph: Value,
@@ -109,7 +109,7 @@ fn line(workflow: &WorkflowRecord, version: &VersionSummary) -> Result<(), Failu
     say(text.trim_end())
 }
 
-/// The number of a version; a draft has none.
+/// A version's number; a draft has none.
 fn number(version: Option<i32>) -> String {
     version.map_or_else(|| "draft".to_owned(), |number| number.to_string())
 }

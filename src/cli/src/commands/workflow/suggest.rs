@@ -1,10 +1,10 @@
-//! A command that runs a graph with inputs it takes.
+//! Suggests a command that runs a graph with valid inputs.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// ` --input …` for each input that the graph needs: those its schema requires, or, without a schema, those it names.
+/// ` --input …` for each required input: those in the schema, or, without a schema, those in expressions.
 pub(super) fn inputs(graph: &Value) -> String {
     let schema = graph.get("inputs").filter(|schema| schema.is_object());
     let pairs: Vec<(String, Value)> = match schema {
@@ -21,7 +21,7 @@ pub(super) fn inputs(graph: &Value) -> String {
     pairs.iter().map(|(name, value)| format!(" --input {}", argument(name, value))).collect()
 }
 
-/// A value that the schema of an input takes, as far as simple schemas go.
+/// A value that matches an input's schema, for simple schemas.
 fn fitting(name: &str, schema: &Value) -> Value {
     let given = |key| schema.get(key).cloned();
     let listed = |key| schema.get(key).and_then(|values| values.get(0)).cloned();
@@ -44,7 +44,7 @@ fn text(name: &str) -> Value {
     if name == "message" { json!("Hello!") } else { json!(format!("some {}", name.replace('_', " "))) }
 }
 
-/// The inputs that expressions name.
+/// The inputs that expressions refer to.
 fn named(graph: &str) -> BTreeSet<&str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let names = graph.match_indices("inputs.").filter_map(|(at, found)| {
@@ -55,7 +55,7 @@ fn named(graph: &str) -> BTreeSet<&str> {
     names.collect()
 }
 
-/// `name=value` as a shell takes it.
+/// `name=value`, quoted for a shell.
 fn argument(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) if !text.contains(['"', '$', '`', '\\', '!']) || text == "Hello!" => {

@@ -35,7 +35,7 @@ pub(crate) struct Upload {
     pub(super) options: ClientOptions,
 }
 
-/// What the service answered, and whether the version is a new one.
+/// The service's response, and whether the version is new.
 #[derive(Serialize)]
 struct Uploaded {
     #[serde(flatten)]
@@ -96,7 +96,7 @@ impl Upload {
         .into()
     }
 
-    /// Makes the workflow when it is not there, once the graph is known to be good; answers its name.
+    /// Creates the workflow if it does not exist and the graph is valid; returns its name.
     async fn create(&self, session: &Session, file: &GraphFile) -> Result<Option<String>, Failure> {
         match session.client.workflow(&self.workflow).await {
             Ok(_) => return Ok(None),
@@ -125,14 +125,14 @@ impl Upload {
         };
         match session.client.create_workflow(&wanted).await {
             Ok(_) => Ok(Some(name)),
-            // Somebody else was faster.
+            // Another request created it first.
             Err(error) if error.code() == Some("workflow.handle_taken") => Ok(None),
             Err(error) => Err(session.failed(error)),
         }
     }
 }
 
-/// `None` when the text can be a handle, else one that is like it.
+/// `None` if the text is a valid handle, else a similar handle.
 fn handle_like(text: &str) -> Option<String> {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let words: String = text.chars().map(plain).collect();
@@ -144,7 +144,7 @@ fn handle_like(text: &str) -> Option<String> {
     (like != text).then(|| like.to_owned())
 }
 
-/// `order-status` is called `Order status`.
+/// The name for a handle: `Order status` for `order-status`.
 fn name_of(handle: &str) -> String {
     let words = handle.replace('-', " ");
     let mut letters = words.chars();

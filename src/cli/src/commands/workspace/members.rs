@@ -146,7 +146,7 @@ impl Remove {
     }
 }
 
-/// The account's id, where an address names it.
+/// Resolves a member's email address to the account id.
 async fn found(session: &Session, workspace: &str, member: &str) -> Result<String, Failure> {
     if !member.contains('@') {
         return Ok(member.to_owned());

@@ -1,4 +1,4 @@
-//! `callboard workspace …`: workspaces, and the people in them.
+//! `callboard workspace …`: workspaces and their members.
 
 mod manage;
 mod members;
@@ -34,7 +34,7 @@ pub(crate) enum WorkspaceCommand {
     Remove(members::Remove),
 }
 
-/// Answers how to print what goes wrong, too.
+/// Returns the outcome, and the output format for errors.
 pub(crate) fn run(command: WorkspaceCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
     match command {
         WorkspaceCommand::Create(command) => with_session!(command, outer),

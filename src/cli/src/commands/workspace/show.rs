@@ -44,7 +44,7 @@ fn kept(storage: Option<&WorkspaceStorage>) -> String {
     }
 }
 
-/// Bytes for people, in units of 1,024 with one digit behind the point.
+/// Formats bytes in units of 1,024 with one decimal.
 fn size(bytes: i64) -> String {
     if bytes < 1_024 {
         return format!("{bytes} bytes");

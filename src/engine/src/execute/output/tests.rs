@@ -56,7 +56,7 @@ async fn a_piece_whose_speaker_is_dropped_while_it_waits_is_taken_back_rightly()
     let output = StepOutput::new(&sink, 2);
     output.text(0, "a", "kept ").await;
     output.text(1, "b", "long and longer, ").await;
-    // The output is busy with what was held when the second one is dropped with a piece of its own.
+    // The second slot is dropped with an unsent piece while the output is busy with buffered text.
     let dropped = async {
         for _ in 0..3 {
             tokio::task::yield_now().await;
@@ -151,7 +151,7 @@ async fn what_runs_inside_a_slot_keeps_its_own_order() {
     assert_eq!(*sink.0.lock(), "axY");
 }
 
-/// Takes back exactly what it has, as the receiver of a chat does: messages with whether they are complete, and items.
+/// Takes back exactly what it has, as a chat's receiver does: messages, each with whether it is complete, and items.
 #[derive(Default)]
 struct Exact(Mutex<Vec<(Option<String>, bool)>>);
 

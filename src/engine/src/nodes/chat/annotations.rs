@@ -9,7 +9,7 @@ use crate::NodeError;
 use crate::execute::ports::SentAnnotation;
 use crate::schema::Schema;
 
-/// Most of one reply.
+/// Maximum annotations per reply.
 const MOST: usize = 100;
 
 pub(super) fn schema() -> Value {
@@ -27,7 +27,7 @@ fn source_schema() -> Value {
            "allOf": kinds.iter().map(of).collect::<Vec<_>>()})
 }
 
-/// Problems of a filled list, with pointers below `base`.
+/// Checks a filled list. Returns problems with pointers below `base`.
 pub(super) fn problems(list: &Value, base: &str) -> Vec<FieldError> {
     let schema = json!({"type": "array", "maxItems": MOST, "items": {
         "type": "object", "required": ["source"], "additionalProperties": false,
@@ -35,10 +35,10 @@ pub(super) fn problems(list: &Value, base: &str) -> Vec<FieldError> {
     Schema::problems_of(&schema, list, base)
 }
 
-/// The annotations of a text, from a list without problems. An index after the end of the text counts as its end.
+/// Returns a text's annotations, from a list without problems. An index after the text's end counts as its end.
 ///
 /// # Errors
-/// `node.failed` if a source is not valid.
+/// `node.failed` if a source is invalid.
 pub(super) fn of(list: &Value, text: &str) -> Result<Vec<SentAnnotation>, NodeError> {
     let length = text.chars().count();
     let annotation = |entry: &Value| {
@@ -50,7 +50,7 @@ pub(super) fn of(list: &Value, text: &str) -> Result<Vec<SentAnnotation>, NodeEr
     list.as_array().map(Vec::as_slice).unwrap_or_default().iter().map(annotation).collect()
 }
 
-/// A whole number, which a template may have written as `4.0`.
+/// Parses an integer that a template may have written as `4.0`.
 fn whole(number: &Value) -> Option<usize> {
     let number = number.as_u64().or_else(|| format!("{:.0}", number.as_f64()?).parse().ok())?;
     usize::try_from(number).ok()

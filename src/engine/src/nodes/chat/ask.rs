@@ -1,4 +1,4 @@
-//! `ask`: questions with a form in the chat. The turn ends with them, and the answers continue it.
+//! `ask`: form questions in the chat. They end the turn, and the answers continue it.
 
 use minijinja::Value as View;
 use serde_json::{Map, Value, json};

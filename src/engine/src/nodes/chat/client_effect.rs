@@ -1,4 +1,4 @@
-//! `client_effect`: an action for the page of a chat.
+//! `client_effect`: an action for a chat's page.
 
 use async_trait::async_trait;
 use minijinja::Value as View;
@@ -14,7 +14,7 @@ use crate::nodes::fields::{optional_field, text_field};
 use crate::template::{as_text, fill, has_holes};
 use crate::{NodeError, limits};
 
-/// Characters of the longest name.
+/// Maximum characters in a name.
 const LONGEST: usize = 64;
 const LENGTH: &str = "must have 1 to 64 characters";
 

@@ -1,4 +1,4 @@
-//! `client_tool`: a tool that the page of the chat runs. The turn ends with the call, and its output continues it.
+//! `client_tool`: a tool that the chat's page runs. The call ends the turn, and the tool's output continues it.
 
 use minijinja::Value as View;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::nodes::questions::{AnswerKey, Expiry};
 use crate::template::{as_text, fill, has_holes};
 use crate::{NodeError, limits};
 
-/// Characters of the longest name.
+/// Maximum characters in a name.
 const LONGEST_NAME: usize = 64;
 const LENGTH: &str = "must have 1 to 64 characters";
 
@@ -92,7 +92,7 @@ impl ItemQuestion for ClientTool {
         Ok(json!({"tool": tool, "arguments": arguments}))
     }
 
-    /// Its call id is that of the item, which is made when the turn ends.
+    /// Its call id is the item's id, which is created at the end of the turn.
     fn item(input: &Value) -> Result<ItemBody, NodeError> {
         let arguments = input.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
         Ok(ItemBody::ClientToolCall {

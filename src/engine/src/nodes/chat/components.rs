@@ -1,4 +1,4 @@
-//! Components of widgets: what every client can read. Source: openai-chatkit 1.6.5, `widgets.py`.
+//! Widget components that every client can read. Source: openai-chatkit 1.6.5, `widgets.py`.
 
 use std::collections::HashSet;
 
@@ -7,16 +7,16 @@ use wire::FieldError;
 
 use super::icons;
 
-/// Roots that a graph may send; `Basic` is for previews of entities.
+/// Root components that a graph may send; `Basic` is for entity previews.
 const ROOTS: [&str; 2] = ["Card", "ListView"];
-/// Bytes of a widget as JSON.
+/// Maximum widget size in JSON bytes.
 const LARGEST: usize = 256 << 10;
-/// Components inside one another.
+/// Maximum component nesting.
 const DEEPEST: usize = 32;
-/// Components of a widget.
+/// Maximum components per widget.
 const MOST: usize = 2_000;
 
-/// Problems of a widget, with pointers below `base`.
+/// Checks a widget. Returns problems with pointers below `base`.
 pub(super) fn problems(widget: &Value, base: &str) -> Vec<FieldError> {
     let bytes = widget.to_string().len();
     if bytes > LARGEST {
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The widget as it is sent: members that are not set are absent, and so is `streaming` of a text that is complete.
+/// The widget as sent: unset members are absent, and so is `streaming` on a complete text.
 pub(super) fn as_sent(widget: Value) -> Value {
     match widget {
         Value::Object(component) => Value::Object(component.into_iter().filter_map(member).collect()),

@@ -1,4 +1,4 @@
-//! Fields that contain an item: checked when the graph is saved as far as they are literal, and again when they are filled.
+//! Fields that contain an item: literal parts are checked on save, everything again after filling.
 
 use serde_json::Value;
 use wire::FieldError;
@@ -7,10 +7,10 @@ use crate::NodeError;
 use crate::check::Check;
 use crate::template::has_holes;
 
-/// Returns problems of a filled value, with pointers below the given one.
+/// Checks a filled value. Returns problems with pointers below the given one.
 pub(super) type Problems = fn(&Value, &str) -> Vec<FieldError>;
 
-/// A value with templates inside, or a template of one. Reports the problems that do not depend on the results of its templates.
+/// Reads a value that contains or is a template. Reports problems that do not depend on template results.
 pub(super) fn read(
     value: &Value,
     at: &str,
@@ -34,7 +34,7 @@ pub(super) fn require_key(at: String, check: &mut Check) {
     check.note(problem.suggest("\"key\": \"work\""));
 }
 
-/// Refuses a filled value with the first problem.
+/// Refuses a filled value and reports its first problem.
 ///
 /// # Errors
 /// `node.failed`, with a pointer.
@@ -45,7 +45,8 @@ pub(super) fn refuse(problems: Vec<FieldError>) -> Result<(), NodeError> {
     }
 }
 
-/// Whether a problem of a value does not depend on what its templates return. A problem of an object concerns the names of its members, which are literal. A summary is an exception: it has two forms.
+/// Whether a problem does not depend on template results. An object's problems concern its member names, which are
+/// literal. A summary is an exception: it has two forms.
 fn is_certain(value: &Value, problem: &FieldError, base: &str) -> bool {
     let pointer = problem.pointer.strip_prefix(base).unwrap_or_default();
     match value.pointer(pointer) {

@@ -1,6 +1,6 @@
-//! Names of icons. Source: openai-chatkit 1.6.5, `icons.py`; the widget's parser refuses every other name.
+//! Icon names. Source: openai-chatkit 1.6.5, `icons.py`; the widget's parser refuses every other name.
 
-/// The names without a prefix.
+/// Names without a prefix.
 const NAMES: [&str; 64] = [
     "agent",
     "analytics",
@@ -68,7 +68,7 @@ const NAMES: [&str; 64] = [
     "write-alt2",
 ];
 
-/// JSON Schema of a name.
+/// JSON Schema of an icon name.
 pub(crate) fn schema() -> serde_json::Value {
     serde_json::json!({"type": "string", "anyOf": [{"enum": NAMES.as_slice()}, {"pattern": "^(lucide|vendor):"}]})
 }

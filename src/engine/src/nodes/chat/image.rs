@@ -1,4 +1,4 @@
-//! Images of `show`: at an address, in a message of the thread, or as bytes, which the thread keeps.
+//! Images for `show`: by address, from a message in the thread, or as bytes that the thread keeps.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,16 +15,16 @@ use crate::execute::ports::{Look, NewImage};
 use crate::execute::{Call, Failure};
 use crate::schema::Schema;
 
-/// Characters of the longest address of an image.
+/// Maximum characters in an image address.
 const LONGEST_URL: usize = 2_048;
-/// Bytes of the largest image that a node makes.
+/// Maximum bytes of an image made by a node.
 const LARGEST: usize = 5 << 20;
-/// The members that name an image.
+/// Members that name an image.
 const SOURCES: [&str; 3] = ["url", "attachment", "base64"];
-/// Types of images that a node makes.
+/// Media types of images made by a node.
 const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The problems of an image, with pointers below `base`.
+/// Checks an image. Returns problems with pointers below `base`.
 pub(super) fn problems(image: &Value, base: &str) -> Vec<FieldError> {
     let schema = json!({"type": "object", "additionalProperties": false, "properties": {
         "url": {"type": "string", "pattern": "^https://[^/]", "maxLength": LONGEST_URL},
@@ -44,7 +44,7 @@ pub(super) fn problems(image: &Value, base: &str) -> Vec<FieldError> {
     problems
 }
 
-/// The image of a filled value without problems; `None` without one, and if the run shows no items.
+/// Returns the image from a valid filled value; `None` without an image, or if the run shows no items.
 ///
 /// # Errors
 /// [`ErrorCode::AttachmentNotFound`], [`ErrorCode::AttachmentTypeNotAllowed`], [`ErrorCode::AttachmentTooLarge`],
@@ -69,12 +69,12 @@ pub(super) async fn read(image: Value, call: &Call<'_>) -> Result<Option<Generat
     }
 }
 
-/// An image that the thread keeps. Its address is made when it is sent.
+/// An image that the thread keeps. Its address is created on sending.
 pub(super) fn kept(id: String) -> GeneratedImage {
     GeneratedImage { id, url: String::new() }
 }
 
-/// An image of a message of the thread.
+/// Returns an image from a message in the thread.
 async fn attached(id: String, call: &Call<'_>) -> Result<GeneratedImage, Failure> {
     let found = call.attachments().find(&[&id]).await?;
     match found.first() {
@@ -86,12 +86,12 @@ async fn attached(id: String, call: &Call<'_>) -> Result<GeneratedImage, Failure
     }
 }
 
-/// Checks an image that is written as base64, and stores it for the thread.
+/// Checks a base64 image and stores it for the thread.
 async fn decoded(base64: String, call: &Call<'_>) -> Result<Option<GeneratedImage>, Failure> {
     if base64.len() / 4 * 3 > LARGEST + 3 {
         return Err(too_large().into());
     }
-    // The text, the bytes, and what is sent to the sandbox.
+    // Memory for the text, the bytes, and the request to the sandbox.
     let held = u64::try_from(base64.len()).unwrap_or(u64::MAX).saturating_mul(4);
     let _room = call.attachments().room(held).await;
     let (base64, bytes, mime_type, kind) = document::aside(move || {
@@ -106,7 +106,7 @@ async fn decoded(base64: String, call: &Call<'_>) -> Result<Option<GeneratedImag
         Ok((base64, bytes, mime_type, kind))
     })
     .await??;
-    // It is shown as it is, so it needs no preview.
+    // The image is shown unchanged, so it needs no preview.
     let limits = ImageLimits { side: u32::MAX, bytes: usize::MAX, ..ImageLimits::default() };
     let facts = call.sandbox().read_image(kind, base64, limits).await;
     let facts = facts.map_err(undecoded)?.map_err(|problem| damaged(&problem.to_string()))?;
@@ -119,7 +119,7 @@ async fn decoded(base64: String, call: &Call<'_>) -> Result<Option<GeneratedImag
     Ok(call.attachments().keep_image(image).await?.map(kept))
 }
 
-/// The type of an image, by its content.
+/// Detects an image's type by its content.
 fn type_of(bytes: &[u8]) -> Result<(&'static str, ImageKind), NodeError> {
     let mut detector = Detector::new();
     detector.push(bytes);
@@ -135,7 +135,7 @@ fn too_large() -> NodeError {
     NodeError::new(ErrorCode::AttachmentTooLarge, message)
 }
 
-/// Why no worker has decoded it.
+/// Converts a sandbox error of an image that no worker has decoded.
 fn undecoded(error: SandboxError) -> NodeError {
     match error {
         SandboxError::Busy { .. } | SandboxError::QueueFull { .. } | SandboxError::Unavailable(_) => {

@@ -1,4 +1,4 @@
-//! What `ask` and `client_tool` have in common: an item of the chat asks, and its answer is the result.
+//! Shared parts of `ask` and `client_tool`: a chat item asks, and its answer is the result.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -16,35 +16,35 @@ use crate::nodes::questions::{AnswerKey, Expiry, expired};
 
 /// An item that asks.
 pub(super) trait ItemQuestion: Send + Sync + 'static {
-    /// The members of the input that the item is made of.
+    /// Returns the input members that make up the item.
     fn input(&self, scope: &View) -> Result<Value, NodeError>;
 
-    /// The pending item.
+    /// Returns the pending item.
     fn item(input: &Value) -> Result<ItemBody, NodeError>;
 
-    /// One line about what is asked.
+    /// Returns one line that describes the question.
     fn message(input: &Value) -> Result<Option<String>, NodeError>;
 
-    /// JSON Schema of the answer's body, if it has one.
+    /// Returns the JSON Schema of the answer's body, if any.
     fn answer_schema(input: &Value) -> Result<Option<Value>, NodeError>;
 
-    /// The node's result.
+    /// Returns the node's result.
     fn result(answer: Answer) -> Value;
 
-    /// The part of the result that a model receives.
+    /// Returns the part of the result that a model receives.
     fn for_model(result: Value) -> Value {
         result
     }
 }
 
-/// A node that asks with an item, and waits for the answer.
+/// A node that asks with an item and waits for the answer.
 pub(super) struct AsksWithItem<Q> {
     question: Q,
     key: AnswerKey,
     expiry: Expiry,
 }
 
-/// Builds the node: reads the fields that all such nodes have, then those of the question.
+/// Builds the node: reads the common fields, then the question's.
 pub(super) fn build<Q: ItemQuestion>(
     fields: &mut Fields<'_>,
     spec: &NodeSpec,
@@ -95,7 +95,7 @@ impl<Q: ItemQuestion> Node for AsksWithItem<Q> {
         true
     }
 
-    /// Later text is another message.
+    /// Later text belongs to another message.
     fn streams(&self) -> bool {
         true
     }

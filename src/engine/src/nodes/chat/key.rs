@@ -1,4 +1,4 @@
-//! The fields `key`, the name of an item in its thread, and `more`.
+//! The fields `key`, an item's name in its thread, and `more`.
 
 use minijinja::Value as View;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::graph::fields::Fields;
 use crate::nodes::fields::optional_text_field;
 use crate::template::{as_text, fill, has_holes};
 
-/// Characters of the longest key.
+/// Maximum characters in a key.
 const LONGEST: usize = 64;
 
 pub(super) fn schema() -> Value {
@@ -48,7 +48,8 @@ pub(super) fn filled(key: Option<&Value>, scope: &View) -> Result<Option<String>
     if is_valid(&key) { Ok(Some(key)) } else { Err(NodeError::failed(format!("/key: {}", rule()))) }
 }
 
-/// A key that every attempt of the visit has, those of the nodes around it included, and no other visit.
+/// Derives a key that is shared by all attempts of the visit, including the enclosing nodes' attempts, and unique to
+/// the visit.
 pub(super) fn derived(call: &Call<'_>) -> String {
     let digest = sha256(&[without_attempts(&call.idempotency_key()).as_bytes()]);
     format!("~{}", hex::encode(digest.get(..16).unwrap_or_default()))
@@ -63,7 +64,7 @@ pub(super) fn more(fields: &mut Fields<'_>, check: &mut Check) -> bool {
     fields.boolean("more", &mut check.problems).unwrap_or(false)
 }
 
-/// The name of a visit without the numbers of attempts of the nodes around it (`~2`).
+/// Removes the enclosing nodes' attempt numbers (`~2`) from a visit's name.
 fn without_attempts(name: &str) -> String {
     let mut parts = name.split('~');
     let mut left = parts.next().unwrap_or_default().to_owned();

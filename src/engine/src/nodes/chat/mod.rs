@@ -1,4 +1,4 @@
-//! Nodes that write to the readers of a run.
+//! Nodes that write to a run's readers.
 
 mod annotations;
 pub(crate) mod ask;

@@ -1,4 +1,4 @@
-//! `progress`: tells the readers of the run what it is doing.
+//! `progress`: shows the run's readers its current activity.
 
 use async_trait::async_trait;
 use minijinja::Value as View;

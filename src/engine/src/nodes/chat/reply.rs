@@ -19,7 +19,7 @@ use crate::graph::fields::Fields;
 use crate::nodes::fields::text_field;
 use crate::template::{as_text, fill};
 
-/// Longest pause between two pieces, milliseconds.
+/// Maximum pause between two pieces, in milliseconds.
 const LONGEST_PAUSE: f64 = 60_000.0;
 const HELP: &str = "`callboard node show reply` lists the members";
 
@@ -162,7 +162,7 @@ impl Node for Reply {
             Ok(Value::Object(input)) => input.clone(),
             _ => Map::new(),
         };
-        // The result has what was said, and under which key; the rest is sent as it is now.
+        // The result has the text and its key; everything else is sent as filled now.
         let key = result.get("key").and_then(Value::as_str);
         input.extend([("text".to_owned(), json!(text)), ("key".to_owned(), json!(key))]);
         let input = Value::Object(input);
@@ -173,7 +173,7 @@ impl Node for Reply {
     }
 }
 
-/// What a filled input contains.
+/// The parts of a filled input.
 #[derive(Default)]
 struct Parts<'a> {
     text: Option<&'a str>,
@@ -203,7 +203,7 @@ impl Reply {
     async fn write(&self, parts: Parts<'_>, call: &Call<'_>, words: bool) -> Result<(), Failure> {
         let Parts { text, key, annotations, widget } = parts;
         match key {
-            // Where nothing is sent, an item is text like any other.
+            // In a rehearsal nothing is sent, so an item is ordinary text.
             Some(_) if call.rehearses() => {
                 call.new_message().await;
                 call.say(text.unwrap_or_default()).await;

@@ -1,4 +1,4 @@
-//! `show`: tasks, lists of tasks, images, and the end of a turn.
+//! `show`: tasks, task lists, images, and the end of a turn.
 
 use async_trait::async_trait;
 use minijinja::Value as View;
@@ -40,7 +40,7 @@ struct Show {
     kind: &'static str,
     key: Option<Value>,
     more: bool,
-    /// `None` for the end of a turn and for an image that is still generated; null removes the item with the key.
+    /// `None` for the end of a turn and for an image still being generated; null removes the item with the key.
     content: Option<Value>,
     progress: Option<Value>,
 }
@@ -105,7 +105,7 @@ fn progress_problems(progress: &Value, base: &str) -> Vec<FieldError> {
     Schema::problems_of(&json!({"type": "number", "minimum": 0, "maximum": 1}), progress, base)
 }
 
-/// Of the field that a kind is named like.
+/// Returns the check for the field that belongs to a kind.
 fn problems_of(kind: &str) -> content::Problems {
     match kind {
         "task" => task_problems,
@@ -187,7 +187,7 @@ impl Node for Show {
     ) -> Result<(), Failure> {
         let input = input.clone()?;
         match result.get("image").and_then(Value::as_str) {
-            // It was checked and stored then.
+            // The image was checked and stored then.
             Some(id) => {
                 let image = Some(image::kept(id.to_owned()));
                 let body =
@@ -212,7 +212,7 @@ impl Node for Show {
 }
 
 impl Show {
-    /// The item of a filled content.
+    /// Builds an item from filled content.
     async fn body(
         &self,
         content: Option<Value>,
@@ -235,7 +235,7 @@ impl Show {
         })
     }
 
-    /// The progress of an image. Only an open item is in progress.
+    /// An image's progress. Only an open item is in progress.
     fn progress(&self, progress: Option<&Value>) -> Result<Option<f64>, NodeError> {
         if let Some(progress) = progress {
             content::refuse(progress_problems(progress, "/progress"))?;
@@ -243,7 +243,7 @@ impl Show {
         Ok(progress.and_then(Value::as_f64).filter(|_| self.more))
     }
 
-    /// `None`: removes the item with the key.
+    /// `None` removes the item with the key.
     async fn send(
         &self,
         key: Option<String>,

@@ -1,4 +1,4 @@
-//! Sources, which annotations and tasks name.
+//! Sources named by annotations and tasks.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ const TIMESTAMP: &str = r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[
 
 use super::icons;
 
-/// JSON Schema of a source of type `url`, `file` or `entity`.
+/// JSON Schema of a `url`, `file` or `entity` source.
 pub(super) fn schema(kind: &str) -> Value {
     let text = json!({"type": "string"});
     let (place, own) = match kind {

@@ -1,4 +1,4 @@
-//! `thread`: the title and the status of the chat's thread.
+//! `thread`: title and status of the chat's thread.
 
 use async_trait::async_trait;
 use minijinja::Value as View;
@@ -17,7 +17,7 @@ use crate::schema::Schema;
 use crate::template::{as_text, fill, has_holes};
 
 const STATUSES: [&str; 3] = ["active", "locked", "closed"];
-/// A name of the DNS.
+/// A DNS name.
 const HOST: &str =
     r"^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$";
 
@@ -35,7 +35,7 @@ pub(crate) const TYPE: NodeType = NodeType {
 };
 
 struct Thread {
-    /// By name, with templates inside.
+    /// Fields by name, with templates inside.
     fields: Map<String, Value>,
 }
 

@@ -108,7 +108,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Reads both, of which `widget` is given.
+    /// Reads both fields; `widget` is the value of the first.
     pub(super) fn read(widget: Option<&Value>, fields: &mut Fields<'_>, check: &mut Check) -> Option<Self> {
         let copy_text = optional_text_field(fields, "copy_text", check);
         let widget = content::read(widget?, &fields.at("widget"), components::problems, HELP, check)?;
@@ -125,10 +125,10 @@ impl Content {
     }
 }
 
-/// The item of a filled input; `None` if it is to be removed.
+/// Builds the item from a filled input; `None` if it is to be removed.
 ///
 /// # Errors
-/// `node.failed` for a widget that clients cannot read.
+/// `node.failed` if clients cannot read the widget.
 pub(super) fn body(input: &Value) -> Result<Option<ItemBody>, NodeError> {
     let Some(widget) = input.get("widget").filter(|widget| !widget.is_null()) else { return Ok(None) };
     content::refuse(components::problems(widget, "/widget"))?;

@@ -1,4 +1,4 @@
-//! `chunk`: cuts a text into pieces that a model or an index takes.
+//! `chunk`: cuts a text into pieces that fit a model or an index.
 
 use async_trait::async_trait;
 use minijinja::Value as View;
@@ -15,11 +15,11 @@ use crate::graph::fields::Fields;
 use crate::nodes::fields::text_field;
 use crate::template::fill;
 
-/// Most that a chunk may be said to hold.
+/// Maximum chunk size that a node may set.
 const LARGEST: u32 = 100_000;
-/// Most chunks of a text.
+/// Maximum chunks per text.
 const MOST_CHUNKS: usize = 10_000;
-/// Bytes of a text from which on it is cut away from the actors.
+/// Text bytes above which cutting runs outside the actors.
 const LONG: usize = 64 * 1024;
 const WAYS: [&str; 4] = ["paragraphs", "sentences", "words", "characters"];
 

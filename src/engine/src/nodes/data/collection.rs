@@ -1,4 +1,4 @@
-//! What the nodes of collections share.
+//! Shared parts of the collection nodes.
 
 use serde_json::{Value, json};
 use wire::FieldError;
@@ -8,16 +8,17 @@ use crate::check::Check;
 use crate::graph::fields::Fields;
 use crate::template::as_text;
 
-/// Bytes of the longest name.
+/// Maximum name bytes.
 const MAX_NAME: usize = 64;
 
-/// JSON Schema of the field `collection`.
+/// JSON Schema of the `collection` field.
 pub(crate) fn schema() -> Value {
     json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$",
            "description": "Name of the collection in the release of the app; no template."})
 }
 
-/// The field `collection`: which collections a release uses must be known before it is published.
+/// Reads the `collection` field. It is literal, because the collections that a release uses must be known before it
+/// is published.
 pub(crate) fn field(fields: &mut Fields<'_>, check: &mut Check) -> Option<String> {
     let name = fields.text("collection", &mut check.problems)?;
     if is_name(name) {
@@ -38,7 +39,7 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| plain(byte) || byte == b'_' || byte == b'-')
 }
 
-/// The text of a field; empty if it was filled with nothing.
+/// Returns a field's text; empty if the filled value is null.
 pub(crate) fn text(input: &Value, name: &str) -> String {
     match input.get(name) {
         None | Some(Value::Null) => String::new(),
@@ -46,10 +47,10 @@ pub(crate) fn text(input: &Value, name: &str) -> String {
     }
 }
 
-/// The whole number of a field.
+/// Returns a field's integer.
 ///
 /// # Errors
-/// It is not one.
+/// The value is not an integer from 1.
 pub(crate) fn whole(input: &Value, name: &str) -> Result<i64, NodeError> {
     let number =
         input.get(name).and_then(|value| value.as_i64().or_else(|| as_text(value).trim().parse().ok()));

@@ -99,7 +99,7 @@ impl Node for CollectionStore {
             }
         };
         let replaces = match self.id {
-            // A create must not come of an id that is missing.
+            // A missing id must not turn an update into a create.
             Some(_) => Some((collection::text(&input, "id"), collection::whole(&input, "version")?)),
             None => None,
         };

@@ -1,4 +1,4 @@
-//! `collection_query`: reads records of a collection of the app that started the run.
+//! `collection_query`: reads records from a collection in the app that started the run.
 
 use async_trait::async_trait;
 use minijinja::Value as View;

@@ -20,7 +20,7 @@ use crate::graph::fields::Fields;
 use crate::outbound;
 use crate::template::fill;
 
-/// Limit of one attempt unless the graph says otherwise: fetching it, and reading it.
+/// Default time limit per attempt, to fetch and read the document.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -137,7 +137,7 @@ impl Node for DocumentRead {
 }
 
 impl DocumentRead {
-    /// Reads an attachment of the run's thread.
+    /// Reads an attachment in the run's thread.
     async fn attached(&self, id: &str, call: &Call<'_>) -> Result<Value, NodeError> {
         let found = call.attachments().find(&[id]).await?;
         let file = found.into_iter().next().ok_or_else(|| attachment_not_found(id))?;
@@ -164,7 +164,7 @@ fn result(read: DocumentText, name: Option<String>) -> Value {
     result
 }
 
-/// The media type of an answer without its parameters, and its charset.
+/// Returns a response's media type without parameters, and its charset.
 fn media_type(headers: &HeaderMap) -> (Option<String>, Option<String>) {
     let Some(said) = headers.get(CONTENT_TYPE).and_then(|said| said.to_str().ok()) else {
         return (None, None);

@@ -1,4 +1,4 @@
-//! `index_search`: finds the chunks of a search index that fit a query best.
+//! `index_search`: finds the chunks in a search index that match a query best.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,13 @@ use crate::search::{ChunkPlace, Ranked};
 use crate::search::{Fused, fused, terms};
 use crate::template::{as_text, fill, has_holes};
 
-/// Maximum number of hits.
+/// Maximum hits.
 const MOST_HITS: u32 = 50;
-/// How far down each ranking counts.
+/// Ranks that count in each ranking.
 const DEPTH: usize = 200;
-/// Different terms of a query that count.
+/// Maximum distinct query terms.
 const MOST_TERMS: usize = 64;
-/// Bytes of a query in which they stand.
+/// Maximum query bytes that are searched for terms.
 const MOST_QUERY: usize = 16 << 10;
 const MODES: [&str; 3] = ["hybrid", "text", "vector"];
 
@@ -139,7 +139,7 @@ impl Node for IndexSearch {
             let query = as_text(input.get("query").unwrap_or(&Value::Null));
             let query =
                 query.get(..query.floor_char_boundary(MOST_QUERY.min(query.len()))).unwrap_or_default();
-            // The first of them, as they stand there.
+            // The first terms, in query order.
             let mut seen = BTreeSet::new();
             let mut wanted: Vec<String> =
                 terms(query).into_iter().filter(|term| seen.insert(term.clone())).collect();
@@ -180,7 +180,7 @@ impl Node for IndexSearch {
 }
 
 impl IndexSearch {
-    /// Both rankings as one, or the only one with its own scores.
+    /// Merges both rankings, or returns the only one with its own scores.
     fn ranked(&self, text: &[Ranked], vector: &[Ranked]) -> Vec<Fused> {
         let mut all = fused(text, vector);
         if self.mode != Mode::Hybrid {
@@ -192,7 +192,7 @@ impl IndexSearch {
     }
 }
 
-/// Members that are compared as they are.
+/// Reads a filter whose members are compared literally.
 fn read_filter(filter: &Value) -> Result<&Map<String, Value>, NodeError> {
     let Some(members) = filter.as_object() else {
         return Err(NodeError::failed(format!("the filter must be an object, not {}", kind(filter))));

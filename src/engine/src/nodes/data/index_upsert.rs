@@ -1,4 +1,4 @@
-//! `index_upsert`: puts a document's chunks into a search index, in the place of those that it had.
+//! `index_upsert`: writes a document's chunks to a search index and replaces its previous ones.
 
 use async_trait::async_trait;
 use minijinja::Value as View;
@@ -15,13 +15,13 @@ use crate::nodes::fields::{list, list_field, text_field};
 use crate::search::{IndexedChunk, normalised};
 use crate::template::{as_text, fill};
 
-/// Letters of an index's or a document's name.
+/// Maximum characters in an index or document name.
 const MOST_NAME: usize = 200;
-/// Numbers of a vector.
+/// Maximum vector dimensions.
 pub(crate) const MOST_DIMENSIONS: usize = 4_096;
-/// Bytes of a chunk's metadata.
+/// Maximum metadata bytes per chunk.
 const MOST_METADATA: usize = 8 * 1024;
-/// Most chunks of a document.
+/// Maximum chunks per document.
 const MOST_CHUNKS: usize = 10_000;
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -88,7 +88,7 @@ impl Node for IndexUpsert {
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let index = name_of("index", &input)?;
         let document = name_of("document", &input)?;
-        // Words are looked for in texts of up to 8 MiB: away from the actors.
+        // Tokenizes texts of up to 8 MiB, so it runs outside the actors.
         let reading = tokio::task::spawn_blocking(move || read(input));
         let panicked = |_| NodeError::new(ErrorCode::Internal, "reading the chunks panicked");
         let chunks = reading.await.map_err(panicked)??;
@@ -106,10 +106,10 @@ impl Node for IndexUpsert {
     }
 }
 
-/// A name that the database can keep.
+/// Returns a name that the database can store.
 pub(crate) fn name_of(field: &str, input: &Value) -> Result<String, NodeError> {
     let name = as_text(input.get(field).unwrap_or(&Value::Null));
-    // No address can name "." and "..".
+    // "." and ".." cannot appear in an address.
     let is_bad = matches!(name.as_str(), "" | "." | "..") || name.chars().any(char::is_control);
     if is_bad || name.chars().count() > MOST_NAME {
         let message = format!(
@@ -177,7 +177,7 @@ fn one(chunk: Value, vector: Option<Value>) -> Result<IndexedChunk, NodeError> {
     if written.len() > MOST_METADATA {
         return Err(NodeError::failed(format!("'metadata' has more than {MOST_METADATA} bytes")));
     }
-    // PostgreSQL keeps no NUL.
+    // PostgreSQL cannot store NUL.
     if written.contains("\\u0000") {
         return Err(NodeError::failed("'metadata' contains U+0000"));
     }
@@ -187,7 +187,7 @@ fn one(chunk: Value, vector: Option<Value>) -> Result<IndexedChunk, NodeError> {
     Ok(IndexedChunk::new(text, metadata, vector))
 }
 
-/// A vector with a length of 1.
+/// Reads a vector and normalizes its length to 1.
 pub(crate) fn read_vector(vector: &Value) -> Result<Vec<f32>, NodeError> {
     let entries = vector.as_array();
     let numbers: Option<Vec<f64>> = entries.and_then(|entries| entries.iter().map(Value::as_f64).collect());
@@ -201,7 +201,7 @@ pub(crate) fn read_vector(vector: &Value) -> Result<Vec<f32>, NodeError> {
     normalised(&numbers).ok_or_else(|| NodeError::failed("the vector is empty or all zeros"))
 }
 
-/// Notes a field that is no object.
+/// Reports a field that must be an object.
 pub(crate) fn note_object(fields: &Fields<'_>, name: &'static str, check: &mut Check) {
     let problem = FieldError::new(fields.at(name), "type", "must be an object");
     check.note(problem.suggest(format!("\"{name}\": {{\"source\": \"…\"}}")));

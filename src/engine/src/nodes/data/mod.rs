@@ -1,4 +1,4 @@
-//! Nodes of documents, search indexes and collections of apps.
+//! Nodes for documents, search indexes and app collections.
 
 pub(crate) mod chunk;
 pub(crate) mod collection;

@@ -1,4 +1,4 @@
-//! `delay`: waits. Its start is durable, so a restart waits only for the rest.
+//! `delay`: waits. Its start is durable, so a restart waits only for the remaining time.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::template::{fill, has_holes};
 
-/// Longest delay: a year, in seconds.
+/// Maximum delay: a year, in seconds.
 const LONGEST: f64 = 31_536_000.0;
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -57,7 +57,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     Some(Box::new(Delay { seconds: seconds.clone() }))
 }
 
-/// Seconds within bounds, also where a template has made a text of them.
+/// Seconds within bounds, including a text made by a template.
 fn length(seconds: &Value) -> Option<f64> {
     let number = match seconds {
         Value::String(text) => text.trim().parse().ok(),

@@ -1,4 +1,4 @@
-//! `filter`: keeps the entries of a list for which a condition holds.
+//! `filter`: keeps the list entries for which a condition holds.
 
 use async_trait::async_trait;
 use minijinja::Value as View;

@@ -1,4 +1,4 @@
-//! `for_each`: runs one node for every entry of a list.
+//! `for_each`: runs one node for every list entry.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::nodes::fields::{list, list_field};
 use crate::nodes::plan_body;
 use crate::template::fill;
 
-/// Most entries of a list.
+/// Maximum list entries.
 const MOST_ITEMS: usize = 10_000;
-/// Most entries at the same time.
+/// Maximum concurrent entries.
 const CONCURRENCY_MAX: u32 = 32;
 
 pub(crate) const TYPE: NodeType = NodeType {

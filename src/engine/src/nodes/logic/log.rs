@@ -12,7 +12,7 @@ use crate::graph::fields::Fields;
 use crate::nodes::fields::text_field;
 use crate::template::{as_text, fill};
 
-/// Characters of a line.
+/// Maximum characters per line.
 const LONGEST: usize = 4_096;
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -55,10 +55,10 @@ impl Node for Log {
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let message = input.get("message").and_then(Value::as_str).unwrap_or_default();
         let node = call.path();
-        // As a field: what a graph says cannot break a line of the log.
+        // The text is a field, so that a graph cannot break a log line.
         match self.level {
             "debug" => tracing::debug!(node, text = message, "workflow"),
-            // Lines at ERROR are the service's own.
+            // ERROR lines are reserved for the service itself.
             level @ ("warn" | "error") => tracing::warn!(node, level, text = message, "workflow"),
             _ => tracing::info!(node, text = message, "workflow"),
         }

@@ -1,4 +1,4 @@
-//! `merge`: makes one object of several, or one list.
+//! `merge`: combines several objects or lists into one.
 
 use async_trait::async_trait;
 use minijinja::Value as View;

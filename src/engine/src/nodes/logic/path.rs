@@ -1,4 +1,5 @@
-//! JSONPath (RFC 9535) within bounds: a query has no fuel of its own, so a path that could take for ever is refused.
+//! JSONPath (RFC 9535) within bounds: queries have no built-in step limit, so a path that could run forever is
+//! refused.
 
 use std::sync::Arc;
 
@@ -7,25 +8,25 @@ use serde_json_path::JsonPath;
 
 use crate::NodeError;
 
-/// Bytes of a path.
+/// Maximum path bytes.
 const LONGEST: usize = 1_024;
-/// Most `..` of a path: each may visit what is deep in the value once for every level above it.
+/// Maximum `..` per path: each may visit a deep value once per level above it.
 const MOST_DESCENTS: usize = 2;
-/// How often a path may come to the same place, by several selectors in one pair of brackets.
+/// Maximum times that a path may reach the same location, by several selectors in one pair of brackets.
 const MOST_WAYS: usize = 100;
 
-/// A path that was read.
+/// A parsed path.
 pub struct Path {
     path: Arc<JsonPath>,
-    /// It leads to one place at most.
+    /// Whether it leads to at most one location.
     single: bool,
 }
 
 impl Path {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// One line when it is none, or when its query could take for ever.
+    /// One line if it is not a path, or if its query could run forever.
     pub fn read(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!("is longer than {LONGEST} bytes"));
@@ -45,19 +46,19 @@ impl Path {
         Ok(Self { path: Arc::new(path), single })
     }
 
-    /// The first match.
+    /// Returns the first match.
     #[must_use]
     pub fn first<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         self.path.query(value).first()
     }
 
-    /// What is there: the one place's value or null, or the list of all matches.
+    /// Returns the single location's value or null, or else the list of all matches.
     pub(crate) async fn query(&self, value: Value) -> Result<Value, NodeError> {
         if self.single {
             return Ok(self.path.query(&value).first().cloned().unwrap_or_default());
         }
         let path = Arc::clone(&self.path);
-        // A filter over a large value takes its time: away from the actors.
+        // A filter over a large value is slow, so it runs outside the actors.
         let found = tokio::task::spawn_blocking(move || {
             Value::Array(path.query(&value).iter().map(|found| (*found).clone()).collect())
         });
@@ -65,7 +66,7 @@ impl Path {
     }
 }
 
-/// The path without what stands in quotes.
+/// Removes quoted names from a path.
 fn without_names(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     let mut quote = None;
@@ -88,7 +89,7 @@ fn is_wide(bare: &str) -> bool {
     ["*", "..", "?", ":", ","].iter().any(|many| bare.contains(many))
 }
 
-/// How many ways the selectors of all brackets make together.
+/// Multiplies the selector counts of all brackets.
 fn ways(bare: &str) -> usize {
     let mut open: Vec<(char, usize)> = Vec::new();
     let mut ways = 1_usize;
@@ -111,7 +112,7 @@ fn ways(bare: &str) -> usize {
     ways
 }
 
-/// Whether a filter begins at the root again and looks for several places: for each entry, all the others.
+/// Whether a filter starts at the root again and matches several locations: for each entry, all the others.
 fn begins_wide_again(bare: &str) -> bool {
     bare.match_indices('$').skip(1).any(|(at, _)| {
         let rest = bare.get(at..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `set`: names values.
+//! `set`: assigns names to values.
 
 use async_trait::async_trait;
 use minijinja::Value as View;

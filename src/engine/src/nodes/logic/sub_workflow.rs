@@ -59,7 +59,7 @@ impl Node for SubWorkflow {
         true
     }
 
-    /// Which version: a resumed run continues with the same, whatever was saved meanwhile.
+    /// Records the version: a resumed run continues with the same one, whatever was saved since.
     async fn begin(&self, _input: &Value, call: &Call<'_>) -> Result<Option<Value>, Failure> {
         let found = call.workflows().find(&self.workflow, self.version).await?;
         Ok(Some(json!({"version_id": found.version})))

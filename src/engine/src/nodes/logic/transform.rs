@@ -1,4 +1,4 @@
-//! `transform`: makes one value of another, by an expression or a JSONPath.
+//! `transform`: converts a value by an expression or a JSONPath.
 
 use async_trait::async_trait;
 use minijinja::Value as View;

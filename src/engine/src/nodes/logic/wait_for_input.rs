@@ -1,4 +1,4 @@
-//! `wait_for_input`: waits for a person's answer, as long as it takes.
+//! `wait_for_input`: waits for a person's answer, however long it takes.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -17,7 +17,7 @@ use crate::nodes::questions::{AnswerKey, Expiry, expired};
 use crate::schema;
 use crate::template::{as_text, fill};
 
-/// Most entries of an audience.
+/// Maximum audience entries.
 const AUDIENCE: usize = 50;
 const ROLES: [&str; 4] = ["viewer", "editor", "admin", "owner"];
 

@@ -1,5 +1,4 @@
-//! What the nodes that ask a model have in common: their fields, the call, an answer that has to fit a schema, and what
-//! it cost.
+//! Shared parts of nodes that call a model: fields, the call, an answer that must match a schema, and its cost.
 
 use std::time::Duration;
 
@@ -20,18 +19,18 @@ use crate::redact::Masked;
 use crate::schema::Schema;
 use models::{Message, ModelAnswer, ModelRequest, NoPieces, Pieces, Role, Usage, cost, rounded};
 
-/// Limit of one attempt unless the graph says otherwise.
+/// Default time limit per attempt.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
-/// Attempts unless the graph says otherwise.
+/// Default number of attempts.
 pub(crate) const ATTEMPTS: u32 = 3;
-/// Most tokens that may be asked for.
+/// Maximum tokens that may be requested.
 const MAX_TOKENS: u32 = 1_000_000;
-/// Most further calls that mend an answer.
+/// Maximum further calls to repair an answer.
 const REPAIRS_MAX: u32 = 3;
-/// Problems that the model receives at once.
+/// Maximum problems that the model receives at once.
 const TOLD: usize = 10;
 
-/// The fields that say which model is asked, and how.
+/// Fields for the choice of a model and its settings.
 #[derive(Clone)]
 pub(crate) struct Asks {
     target: Target,
@@ -41,7 +40,7 @@ pub(crate) struct Asks {
     repair: u32,
 }
 
-/// JSON Schema of these fields and of those of the node itself.
+/// JSON Schema of these fields and the node's own.
 pub(crate) fn schema(required: &[&str], own: Value) -> Value {
     let Value::Object(own) = own else { return own };
     let mut properties = target::properties();
@@ -68,7 +67,7 @@ impl Asks {
         Some(Self { target: target?, temperature, max_tokens, seed, repair })
     }
 
-    /// What goes into the journal as the node's input.
+    /// Returns the node's input for the journal.
     pub(crate) fn input(&self, messages: Vec<Message>, scope: &View) -> Result<Value, NodeError> {
         let messages = serde_json::to_value(messages)
             .map_err(|error| NodeError::failed(format!("the messages cannot be sent: {error}")))?;
@@ -77,7 +76,7 @@ impl Asks {
         Ok(Value::Object(input))
     }
 
-    /// The request of an input.
+    /// Builds the request from an input.
     pub(crate) fn request(&self, input: Value, key: String) -> Result<(Chosen, ModelRequest), NodeError> {
         let chosen = Chosen::of(&input);
         let messages = input.get("messages").cloned().unwrap_or_default();
@@ -96,7 +95,7 @@ impl Asks {
         Ok((chosen, request))
     }
 
-    /// Asks for an answer that fits `schema`, and yields it as JSON.
+    /// Requests an answer that matches `schema`, and returns it as JSON.
     pub(crate) async fn json(
         &self,
         input: Value,
@@ -113,7 +112,7 @@ impl Asks {
     }
 }
 
-/// A conversation of instructions and what they are about.
+/// A conversation with instructions and a single user message.
 pub(crate) fn messages(system: String, user: String) -> Vec<Message> {
     vec![Message::text(Role::System, system), Message::text(Role::User, user)]
 }
@@ -121,15 +120,15 @@ pub(crate) fn messages(system: String, user: String) -> Vec<Message> {
 /// A call that is about to be made.
 pub(crate) struct Asking<'a> {
     chosen: &'a Chosen,
-    /// What the answer has to fit, unless it calls tools.
+    /// The schema for the answer, unless it calls tools.
     schema: Option<&'a Schema>,
     repair: u32,
 }
 
-/// What came of it.
+/// The result of a call.
 pub(crate) struct Asked {
     pub(crate) answer: ModelAnswer,
-    /// The answer, where it has a schema.
+    /// The answer as JSON, if a schema is set.
     pub(crate) json: Value,
     pub(crate) spent: Spent,
     /// Files that the model did not see.
@@ -137,7 +136,7 @@ pub(crate) struct Asked {
 }
 
 impl Asking<'_> {
-    /// Asks; an answer that does not fit is shown to the model with what is wrong, as often as may be.
+    /// Calls the model. Sends an invalid answer back with its problems, up to the repair limit.
     pub(crate) async fn ask(
         &self,
         mut request: ModelRequest,
@@ -150,11 +149,11 @@ impl Asking<'_> {
         let mut spent = Spent::new();
         let mut left = self.repair;
         loop {
-            // An endpoint may repeat the key that it was sent.
+            // An endpoint may repeat the key that it received.
             let masked = stream.then(|| Masked::new(call, call.redactor()));
             let pieces: &dyn Pieces = masked.as_ref().map_or(&NoPieces, |masked| masked);
             let answered = call.ask_model(self.chosen.asked(&*provider), &request, pieces).await;
-            // Of an answer that breaks off too.
+            // Also needed for an answer that breaks off.
             if let Some(masked) = masked {
                 masked.finish().await;
             }
@@ -171,7 +170,7 @@ impl Asking<'_> {
                 Ok(json) => return Ok(Asked { answer, json, spent, unseen: files.unseen }),
                 Err(wrong) => wrong,
             };
-            // What was cut off or held back would be so again.
+            // A truncated or filtered answer would be truncated or filtered again.
             let ended = answer.finish_reason.as_deref().unwrap_or("stop");
             if left == 0 || matches!(ended, "length" | "content_filter") {
                 let why = wrong.into_iter().next().unwrap_or_default();
@@ -192,7 +191,7 @@ impl Asking<'_> {
     }
 }
 
-/// Tells the readers of the chat, once in a turn, why an answer is missing or incomplete.
+/// Notifies the chat's readers, once per turn, why an answer is missing or incomplete.
 async fn notify(answer: &ModelAnswer, call: &Call<'_>) {
     let message = if answer.finish_reason.as_deref() == Some("content_filter") {
         "The model declined to answer."
@@ -207,7 +206,7 @@ async fn notify(answer: &ModelAnswer, call: &Call<'_>) {
     }
 }
 
-/// The JSON of an answer, or all that is wrong with it.
+/// Parses an answer as JSON, or returns all its problems.
 fn fitting(text: &str, schema: &Schema) -> Result<Value, Vec<String>> {
     let json = fenced::json(text).map_err(|error| vec![format!("the answer is not JSON: {error}")])?;
     let problems = schema.problems(&json, "");
@@ -228,7 +227,7 @@ fn complaint(wrong: &[String]) -> String {
     )
 }
 
-/// What calls have cost. A sum is unknown if a part of it is.
+/// The cost of calls. A sum is unknown if one of its parts is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spent {
     calls: u64,
@@ -241,14 +240,14 @@ impl Spent {
         Self { calls: 0, usage: Some(Usage::default()), dollars: Some(0.0) }
     }
 
-    /// A call of this model.
+    /// Adds a call to this model.
     pub(crate) fn add(&mut self, model: &str, usage: Option<Usage>) {
         self.calls = self.calls.saturating_add(1);
         let dollars = usage.and_then(|usage| cost(model, usage));
         self.add_sums(usage, dollars);
     }
 
-    /// What an earlier result has as its usage.
+    /// Adds the usage recorded in an earlier result.
     pub(crate) fn add_written(&mut self, written: &Value) {
         self.calls = self.calls.saturating_add(written.get("calls").and_then(Value::as_u64).unwrap_or(1));
         let usage = serde_json::from_value(written.clone()).ok();
@@ -263,7 +262,8 @@ impl Spent {
         });
     }
 
-    /// As a result has it: `{calls, input_tokens, output_tokens, cached_tokens?, cost_usd}`; what is not known is null.
+    /// The usage in results: `{calls, input_tokens, output_tokens, cached_tokens?, cost_usd}`; unknown values are
+    /// null.
     pub(crate) fn written(&self) -> Value {
         let counts = self
             .usage

@@ -18,7 +18,7 @@ use crate::nodes::models::{demos, target};
 use crate::schema::{self, Schema};
 use crate::template::{as_text, fill};
 
-/// Most labels, and letters of one.
+/// Maximum labels, and maximum characters per label.
 const MOST_LABELS: usize = 200;
 const LONGEST: usize = 100;
 

@@ -1,4 +1,4 @@
-//! Demos of prompts: examples that a model reads before what it is asked. Pure.
+//! Prompt demos: examples that a model reads before its actual input. Pure.
 
 use minijinja::Value as View;
 use models::{Message, Role};
@@ -8,18 +8,18 @@ use crate::NodeError;
 use crate::execute::reading_instructions;
 use crate::template::{as_text, fill};
 
-/// Members of results that are not part of a model's answer.
+/// Result members that are not part of a model's answer.
 const ADDED: [&str; 3] = ["usage", "model", "passed"];
 
-/// A demo of a prompt.
+/// A prompt's demo.
 #[derive(Debug, Clone, PartialEq)]
 struct Demo {
     inputs: Value,
     output: Value,
 }
 
-/// The instructions of a node that has messages of its own, filled, and the demos of the prompts that they read: a message of the user and
-/// one of the assistant for each.
+/// Fills the instructions of a node that has its own messages. Returns them with the demos of the prompts that they
+/// read: one user and one assistant message each.
 pub(crate) fn with_pairs(template: &Value, scope: &View) -> Result<(String, Vec<Message>), NodeError> {
     let pairs = |demos: Vec<Demo>| -> Vec<Message> {
         let pair = |demo: Demo| {
@@ -33,8 +33,8 @@ pub(crate) fn with_pairs(template: &Value, scope: &View) -> Result<(String, Vec<
     Ok((as_text(&text?), messages))
 }
 
-/// The instructions of a node without messages of its own, filled. The demos of the prompts that they read follow, each a line
-/// `{"input": …, "output": …}`.
+/// Fills the instructions of a node without its own messages. The demos of the prompts that they read follow, one
+/// line `{"input": …, "output": …}` each.
 pub(crate) fn with_lines(template: &Value, scope: &View) -> Result<String, NodeError> {
     let mut lines = Vec::new();
     let none = |prompts: &[View]| {
@@ -53,7 +53,7 @@ pub(crate) fn with_lines(template: &Value, scope: &View) -> Result<String, NodeE
     Ok(text)
 }
 
-/// The demos of prompts, in their order. What is not a demo is left out: a config may be older than its check.
+/// Returns the prompts' demos in order. Skips invalid ones: a config may be older than its check.
 fn demos_of(prompts: &[View]) -> Vec<Demo> {
     let demos = |prompt: &View| {
         let demos = prompt.get_attr("demos").ok().filter(|demos| !demos.is_undefined())?;
@@ -69,7 +69,7 @@ fn demos_of(prompts: &[View]) -> Vec<Demo> {
     prompts.iter().filter_map(demos).flatten().filter_map(demo).collect()
 }
 
-/// What a demo's inputs say: `user` if that is a text, else all of them.
+/// The content of a demo's inputs: `user` if it is a text, else all inputs.
 fn asked(inputs: Value) -> Value {
     match inputs.get("user") {
         Some(Value::String(text)) => Value::String(text.clone()),
@@ -84,8 +84,8 @@ fn text_of(value: Value) -> String {
     }
 }
 
-/// The output of a demo with the result of a node that asks a model: its answer as JSON if it had to fit a schema, else its text. `None` for a
-/// result without an answer.
+/// Builds a demo's output from a model node's result: its answer as JSON if a schema was set, else its text. `None`
+/// for a result without an answer.
 #[must_use]
 pub fn demo_output(result: &Value) -> Option<Value> {
     let members = result.as_object()?;

@@ -1,4 +1,4 @@
-//! `embed`: makes vectors of texts.
+//! `embed`: computes vectors for texts.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::nodes::models::target::{self, Chosen, Target};
 use crate::template::{as_text, fill, has_holes};
 use models::EmbedRequest;
 
-/// Most texts of one node, and of one request: what endpoints take at once.
+/// Maximum texts per node, and per request: the usual batch limit of endpoints.
 const MOST_TEXTS: usize = 2_000;
 const AT_ONCE: usize = 100;
 const MOST_DIMENSIONS: u32 = 8_192;
@@ -77,7 +77,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
 }
 
 impl Embed {
-    /// Whether what is given is one text for sure: a text with holes may turn out to be a list.
+    /// Fills the input: a text or a list of texts. A text template may yield either.
     fn texts(&self, scope: &View) -> Result<Value, NodeError> {
         let filled = fill(&self.input, scope)?;
         match filled {

@@ -1,4 +1,4 @@
-//! Attachments in requests to models: what is sent of them, and what a model cannot see.
+//! Attachments in model requests: their content, and files that a model cannot see.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,21 @@ use crate::document::{self, Format};
 use crate::execute::ports::{AttachedFile, ImmediateEvent, Room};
 use crate::execute::{Call, Failure};
 
-/// Bytes of the images of a request; the newest come first.
+/// Maximum image bytes per request; newest files first.
 const MAX_IMAGE_BYTES: u64 = 20 << 20;
-/// Bytes of a file's text.
+/// Maximum text bytes per file.
 const MAX_FILE_TEXT_BYTES: usize = 64 << 10;
-/// Bytes of the texts of all files of a request; the newest come first.
+/// Maximum text bytes of all files in a request; newest files first.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// UnseenReason a model does not see a file.
+/// The reason why a model does not see a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnseenReason {
-    /// Models read no files of this type.
+    /// Models cannot read files of this type.
     Type,
-    /// The model reads texts only.
+    /// The model reads text only.
     Model,
-    /// Newer files have used what a request may hold, or the document is too large.
+    /// Newer files have used up the request's limits, or the document is too large.
     Budget,
     /// The file cannot be read.
     Damaged,
@@ -74,7 +74,7 @@ pub(crate) fn list_unseen(unseen: &[Unseen], result: &mut Value) {
     }
 }
 
-/// Adds what other results of one node list, each attachment once.
+/// Adds the files listed in other results of the same node, each attachment once.
 pub(crate) fn join(all: &mut Vec<Value>, more: Value) {
     let Value::Array(more) = more else { return };
     let known: BTreeSet<String> = all.iter().filter_map(id_of).collect();
@@ -85,16 +85,16 @@ fn id_of(unseen: &Value) -> Option<String> {
     unseen.get("attachment").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// What a request holds of files; kept until the answer is there.
+/// The memory that a request's files use, held until the answer arrives.
 pub(crate) struct Loaded {
     pub(crate) unseen: Vec<Unseen>,
     _room: Option<Room>,
 }
 
-/// Puts the files of a request's messages into it.
+/// Loads the files named in a request's messages.
 ///
 /// # Errors
-/// A file is not one of the run's thread, or cannot be read now.
+/// A file does not belong to the run's thread, or cannot be read now.
 pub(crate) async fn load(
     request: &mut ModelRequest,
     model: &str,
@@ -107,12 +107,12 @@ pub(crate) async fn load(
         return Ok(loaded);
     }
     let mut files = call.attachments().find(&named).await?;
-    // The newest first.
+    // Newest files first.
     files.reverse();
     let mut left = Left { images: MAX_IMAGE_BYTES, texts: MAX_TEXT_BYTES, sees_images: sees_images(model) };
     let mut parts = Vec::with_capacity(files.len());
-    // A document takes room while it is read. Images follow when that is free again: requests that hold room and wait for more
-    // could wait for each other.
+    // A document reserves memory while it is read. Images follow after that is released: requests that hold memory
+    // and wait for more could deadlock.
     for file in &files {
         parts.push(if is_image(file) { None } else { Some(left.text(file, call).await?) });
     }
@@ -149,7 +149,7 @@ pub(crate) async fn load(
     Ok(loaded)
 }
 
-/// What may still be put into a request.
+/// Remaining limits of a request.
 struct Left {
     images: u64,
     texts: usize,
@@ -183,7 +183,7 @@ impl Left {
                 Ok(Part::Text(text))
             }
             None => {
-                // Older files are not read: they are not shown either.
+                // Skips older files as well, because they will not be sent either.
                 self.texts = 0;
                 Err(UnseenReason::Budget)
             }
@@ -232,7 +232,7 @@ async fn plain(file: &AttachedFile, call: &Call<'_>) -> Result<Result<String, Un
     Ok(Ok(text.into_owned()))
 }
 
-/// The text of a document, read once and stored.
+/// Returns a document's text, extracted once and stored.
 async fn extracted(
     file: &AttachedFile,
     format: Format,
@@ -264,7 +264,7 @@ fn cut(mut text: String) -> String {
     text.trim_end().to_owned()
 }
 
-/// Sends the readers of the chat a notice, once for each attachment and turn.
+/// Sends the chat's readers a notice, once per attachment and turn.
 async fn send_notices(unseen: &[Unseen], call: &Call<'_>) {
     for one in unseen {
         if call.record_notice(&one.attachment) {

@@ -47,16 +47,16 @@ struct Llm {
     stream: bool,
 }
 
-/// The fields that a conversation is made of.
+/// The fields that make up a conversation.
 pub(crate) struct Talk {
     system: Option<Value>,
     user: Option<Value>,
     messages: Option<Value>,
-    /// Whether attachments of messages are sent.
+    /// Whether message attachments are sent.
     attachments: bool,
 }
 
-/// JSON Schema of a conversation's fields and of those of the node itself.
+/// JSON Schema of a conversation's fields and the node's own.
 pub(crate) fn talk_schema(own: Value) -> Value {
     let mut properties = json!({
         "system": {"type": "string", "description":
@@ -95,7 +95,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     Some(Box::new(Llm { asks: asks?, talk, response_schema, stream }))
 }
 
-/// A JSON Schema, where it is there, as it was written and ready to check values.
+/// Reads an optional JSON Schema. Returns it as written and compiled.
 pub(crate) fn schema_field(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -200,7 +200,7 @@ fn read_message(message: &Value) -> Result<Message, NodeError> {
     Ok(Message { files, tool_calls, tool_call_id: call.map(str::to_owned), ..Message::text(role, text) })
 }
 
-/// The attachments among a message's parts; its texts stand in `content`.
+/// Returns a message's attachments; its texts are in `content`.
 fn read_files(message: &Value) -> Result<Vec<FileRef>, String> {
     let parts = message.get("parts").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let files = parts.iter().filter(|part| part.get("type").is_none_or(|kind| kind != "text"));

@@ -1,4 +1,4 @@
-//! Which model is asked, and where: the operator's endpoint, or one that the graph names with a key from the vault.
+//! The model and its endpoint: the operator's, or one that the graph names with a key from the vault.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::nodes::fields::text_field;
 use crate::outbound;
 use crate::template::{as_text, fill, has_holes};
 
-/// Bytes of an answer of an endpoint that a graph names.
+/// Maximum response bytes from an endpoint that a graph names.
 const MOST_BODY: u64 = 32 * 1024 * 1024;
 
-/// Those of the fields that may name secrets.
+/// The fields that may name secrets.
 pub(crate) const SECRETS: &[&str] = &["base_url", "api_key"];
 
 /// The fields `model`, `base_url` and `api_key`.
@@ -55,7 +55,7 @@ impl Target {
         Some(Self { model: model?, base_url, api_key })
     }
 
-    /// What of it goes into the journal with the node's input.
+    /// Returns the part that goes into the journal with the node's input.
     pub(crate) fn input(&self, scope: &View) -> Result<Map<String, Value>, NodeError> {
         let mut input = Map::new();
         input.insert("model".to_owned(), Value::String(as_text(&fill(&self.model, scope)?)));
@@ -84,7 +84,7 @@ fn check_name(name: &str, has_endpoint: bool, fields: &Fields<'_>, check: &mut C
     }
 }
 
-/// The model of an input. Secrets are in it only as names.
+/// The model chosen in an input. Secrets appear only as names.
 #[derive(Clone)]
 pub(crate) struct Chosen {
     /// `<provider>/<model>`.
@@ -93,25 +93,25 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Reads what [`Target::input`] wrote.
+    /// Reads the output of [`Target::input`].
     pub(crate) fn of(input: &Value) -> Self {
         let name = input.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
         Self { name, endpoint: input.get("endpoint").cloned() }
     }
 
-    /// The same once more, as a part of another input.
+    /// Returns the same choice as a part of another input.
     pub(crate) fn input(&self) -> Map<String, Value> {
         let mut input = Map::from_iter([("model".to_owned(), json!(self.name))]);
         input.extend(self.endpoint.clone().map(|endpoint| ("endpoint".to_owned(), endpoint)));
         input
     }
 
-    /// It with its provider, as a call names it.
+    /// Combines it with its provider, as a call needs it.
     pub(crate) fn asked<'a>(&'a self, provider: &'a dyn Model) -> AskedModel<'a> {
         (&self.name, self.endpoint.as_ref(), provider)
     }
 
-    /// Whom to ask, and for which model. The vault is asked each time: a key that was rotated counts from then on.
+    /// Finds the provider and its model. Reads the vault each time, so that a rotated key takes effect immediately.
     pub(crate) async fn find(&self, call: &Call<'_>) -> Result<(Arc<dyn Model>, &str), NodeError> {
         let Some(endpoint) = &self.endpoint else {
             let (model, name) = call.models().find(&self.name)?;

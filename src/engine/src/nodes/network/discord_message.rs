@@ -23,9 +23,9 @@ use crate::outbound;
 use crate::redact::percent_encoded;
 use crate::template::as_text;
 
-/// Discord wants to be told in this form who calls.
+/// The format that Discord requires.
 const USER_AGENT: &str = concat!("DiscordBot (Callboard, ", env!("CARGO_PKG_VERSION"), ")");
-/// Where bots post.
+/// Base URL for bots.
 const API: &str = "https://discord.com/api/v10";
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -126,13 +126,13 @@ impl Node for DiscordMessage {
         }
         let url = match fields.text("webhook_url") {
             Some(url) => {
-                // Only then it says which message it has become.
+                // Discord returns the message only with this parameter.
                 let mut url = outbound::address(url)?;
                 url.query_pairs_mut().append_pair("wait", "true");
                 url
             }
             None => {
-                // Within some minutes Discord takes the same only once.
+                // Discord rejects a repeated nonce within a few minutes.
                 body.insert("nonce".to_owned(), json!(nonce(&call.idempotency_key())));
                 body.insert("enforce_nonce".to_owned(), json!(true));
                 let channel = fields.get("channel").map(as_text).unwrap_or_default();
@@ -155,7 +155,7 @@ impl Node for DiscordMessage {
     }
 }
 
-/// Without this member Discord would let the text call everybody.
+/// Without this member, Discord would let the text mention everyone.
 fn mentions(given: Option<&Value>) -> Result<Value, NodeError> {
     match given {
         None => Ok(json!({"parse": []})),
@@ -169,7 +169,7 @@ fn mentions(given: Option<&Value>) -> Result<Value, NodeError> {
     }
 }
 
-/// At most 25 letters.
+/// At most 25 characters.
 fn nonce(key: &str) -> String {
     let mut nonce = hex::encode(sha256(&[key.as_bytes()]));
     nonce.truncate(24);

@@ -1,5 +1,5 @@
-//! `email_send`: has a mail sent by the service's own mail server. As with `webhook_send` it goes into the outbox with
-//! the node's own journal row, so it is sent if and only if the step is done.
+//! `email_send`: sends a mail through the service's own mail server. As with `webhook_send`, the mail enters the
+//! outbox with the node's journal row, so it is sent if and only if the step is done.
 
 use async_trait::async_trait;
 use minijinja::Value as View;
@@ -15,13 +15,13 @@ use crate::nodes::fields::{optional_text_field, text_field, value_field};
 use crate::outbox::{Delivery, Mail};
 use crate::template::{as_text, fill, has_holes};
 
-/// Most recipients, of both kinds together.
+/// Maximum recipients, `to` and `cc` together.
 const MOST_RECIPIENTS: usize = 50;
-/// What stands in an address beside letters and digits.
+/// Characters allowed in an address besides letters and digits.
 const MARKS: &str = "!#$%&'*+-/=?^_`{|}~";
-/// Letters of a subject.
+/// Maximum subject characters.
 const MOST_SUBJECT: usize = 200;
-/// Bytes of a text, and of what shows it as a page.
+/// Maximum bytes of the text, and of its HTML form.
 const MOST_TEXT: usize = 256 * 1024;
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -101,7 +101,7 @@ fn addresses_field(fields: &mut Fields<'_>, name: &'static str, check: &mut Chec
     good.then_some(value)
 }
 
-/// Says so where what stands there as it is is no address.
+/// Reports a literal address that is invalid.
 fn check_address(field: &str, given: Option<&Value>, pointer: String, check: &mut Check) {
     let given = given.and_then(Value::as_str).filter(|given| !has_holes(given));
     if let Some(Err(error)) = given.map(|given| address(field, given)) {
@@ -164,7 +164,7 @@ impl Node for EmailSend {
         Ok(json!({"delivery_id": id, "status": "queued", "recipients": recipients}))
     }
 
-    /// It is sent once its row is there, and a second row would be the same.
+    /// It is sent once its row is stored, and a second row would be identical.
     fn is_idempotent(&self) -> bool {
         true
     }
@@ -187,7 +187,7 @@ fn addresses(field: &str, given: Option<&Value>) -> Result<Vec<String>, NodeErro
     Ok(found)
 }
 
-/// `local@domain`, and nothing around it: no name, no list, no line break.
+/// Accepts exactly `local@domain`: no name, no list, no line break.
 fn address(field: &str, text: &str) -> Result<String, NodeError> {
     let text = text.trim_matches(' ');
     let bad = || {
@@ -195,7 +195,7 @@ fn address(field: &str, text: &str) -> Result<String, NodeError> {
         NodeError::failed(format!("'{field}': '{shown}' is not an address such as ada@example.com"))
     };
     let (local, domain) = text.rsplit_once('@').ok_or_else(bad)?;
-    // A dot-atom of RFC 5322, with the letters of RFC 6531.
+    // A dot-atom by RFC 5322, with the letters allowed by RFC 6531.
     let atom = |atom: &str| {
         !atom.is_empty() && atom.chars().all(|letter| letter.is_alphanumeric() || MARKS.contains(letter))
     };

@@ -1,4 +1,4 @@
-//! `http_request`: sends a request to an address that the graph names, and yields the answer.
+//! `http_request`: sends a request to an address that the graph names, and returns the response.
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -20,9 +20,9 @@ use crate::graph::fields::Fields;
 use crate::outbound::{self, Revealed};
 use crate::template::as_text;
 
-/// Limit of one attempt unless the graph says otherwise.
+/// Default time limit per attempt.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of an answer's body.
+/// Maximum response body bytes.
 const MOST_BODY: u64 = 4 * 1024 * 1024;
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -109,7 +109,7 @@ impl Node for HttpRequest {
         fill_fields(fields, scope)
     }
 
-    /// Without the headers of the answer: they cost tokens and say nothing to a model. The trace has them.
+    /// Omits the response headers: they cost tokens and do not help a model. The trace has them.
     fn for_model(&self, mut result: Value) -> Value {
         if let Some(members) = result.as_object_mut() {
             members.shift_remove("headers");
@@ -123,7 +123,7 @@ impl Node for HttpRequest {
         let limits = Limits {
             body_bytes: MOST_BODY,
             total: None,
-            // Headers stay behind where a redirect leads elsewhere; a body goes along.
+            // A redirect to another host drops the headers but keeps the body.
             redirects: if fields.has_secret_under(&["/json", "/body"]) { 0 } else { 3 },
             ..Limits::default()
         };
@@ -197,7 +197,7 @@ impl HttpRequest {
     }
 }
 
-/// Adds parameters; null is none, and each entry of a list is one.
+/// Adds parameters; null adds none, and each list entry adds one.
 fn add_query(url: &mut Url, query: &Map<String, Value>) {
     let mut pairs = url.query_pairs_mut();
     for (name, value) in query {
@@ -217,7 +217,7 @@ fn add_query(url: &mut Url, query: &Map<String, Value>) {
     }
 }
 
-/// Names in lower case; what came several times is joined as RFC 9110 has it.
+/// Names in lower case; repeated headers are joined as in RFC 9110.
 fn read_headers(headers: &HeaderMap) -> Value {
     let mut read = Map::new();
     for name in headers.keys() {
@@ -228,7 +228,7 @@ fn read_headers(headers: &HeaderMap) -> Value {
     Value::Object(read)
 }
 
-/// The body as JSON, if it is; a number that would be rounded is an error.
+/// Parses the body if it is JSON; a number that would be rounded is an error.
 fn read_json(headers: &HeaderMap, body: &[u8]) -> Result<Option<Value>, NodeError> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()?.split(';').next());
     let kind = kind.unwrap_or_default().trim().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! `mcp_call`: calls a tool of an MCP server.
+//! `mcp_call`: calls a tool on an MCP server.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::nodes::fields::text_field;
 use crate::outbound;
 use crate::template::{as_text, fill};
 
-/// Limit of one attempt unless the graph says otherwise.
+/// Default time limit per attempt.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -40,7 +40,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     build,
 };
 
-/// Where an MCP server is, with its templates.
+/// An MCP server's location, with templates.
 pub(crate) struct Place {
     url: Value,
     headers: Value,
@@ -96,7 +96,7 @@ impl Place {
         Some(Self { url: url?, headers: Some(headers).filter(|_| good)? })
     }
 
-    /// Address and headers, and beside them the places of the secrets, where there are any.
+    /// Fills address and headers. Adds the positions of secrets, if there are any.
     pub(crate) fn filled(&self, scope: &View) -> Result<Map<String, Value>, NodeError> {
         let url = Value::String(as_text(&fill(&self.url, scope)?));
         let mut input = fill_fields([("headers", Some(&self.headers))], scope)?;
@@ -113,7 +113,7 @@ impl Place {
     }
 }
 
-/// The server of an input that has a filled [`Place`], with the secrets in its headers.
+/// Returns the server for an input with a filled [`Place`], with the secrets in its headers.
 pub(crate) async fn server(input: &Value, call: &Call<'_>) -> Result<Server, NodeError> {
     let member = |name: &str| input.get(name).cloned();
     let secrets = member("secrets").unwrap_or_else(|| json!([]));
@@ -122,7 +122,7 @@ pub(crate) async fn server(input: &Value, call: &Call<'_>) -> Result<Server, Nod
     Ok(Server::read(fields.text("url").unwrap_or_default(), fields.get("headers")))
 }
 
-/// What calls MCP servers.
+/// Returns an MCP client.
 pub(crate) fn mcp(call: &Call<'_>) -> Mcp {
     Mcp::new(call.outbound().clone())
 }

@@ -1,4 +1,4 @@
-//! What the nodes that post to a messenger have in common: their fields, and the call.
+//! Shared parts of the messenger nodes: their fields and the call.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ use crate::nodes::fields::optional_text_field;
 use crate::outbound::{self, Revealed};
 use crate::template::{as_text, fill};
 
-/// Limit of one attempt unless the graph says otherwise.
+/// Default time limit per attempt.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of an answer.
+/// Maximum response bytes.
 const MOST_BODY: u64 = 256 * 1024;
 
-/// Fields that a message does not go without.
+/// Fields that a message requires.
 const NEEDED: [&str; 3] = ["chat", "channel", "base_url"];
-/// What a message may say: one of them is enough.
+/// Message content; one field is enough.
 const CONTENT: [&str; 3] = ["text", "blocks", "embeds"];
 
-/// Fields by their names.
+/// Fields by name.
 pub(crate) type Named<'a, const N: usize> = [(&'static str, Option<&'a Value>); N];
 
-/// The input of a node: only what may hold secrets is cut at them. What a template makes nothing of is not there, except
-/// for what must be.
+/// Builds a node's input. Only fields that may hold secrets are split at them. Omits fields whose template yields
+/// nothing, unless they are required.
 pub(crate) fn input<const S: usize, const P: usize>(
     secret: Named<'_, S>,
     plain: Named<'_, P>,
@@ -71,7 +71,7 @@ pub(crate) fn input<const S: usize, const P: usize>(
     Ok(input)
 }
 
-/// Where bots post, unless the graph says otherwise.
+/// Reads the base URL for bots, with a default.
 pub(crate) fn base_url(fields: &mut Fields<'_>, own: &str, is_bot: bool, check: &mut Check) -> Value {
     let given = optional_text_field(fields, "base_url", check);
     if let Some(given) = given.as_ref().filter(|_| is_bot) {
@@ -80,7 +80,7 @@ pub(crate) fn base_url(fields: &mut Fields<'_>, own: &str, is_bot: bool, check: 
     given.unwrap_or_else(|| own.into())
 }
 
-/// A message goes by a webhook, or as a bot to a channel.
+/// Checks that a message is sent either by a webhook, or by a bot to a channel.
 pub(crate) fn check_way(fields: &mut Fields<'_>, webhook: &str, bot: (&str, &str), check: &mut Check) {
     let mut has = |name| fields.value(name).is_some();
     let (by_webhook, as_bot, channel) = (has("webhook_url"), has("token"), has("channel"));
@@ -96,13 +96,13 @@ pub(crate) fn check_way(fields: &mut Fields<'_>, webhook: &str, bot: (&str, &str
     }
 }
 
-/// The fields that are there under these names, under other names.
+/// Copies existing fields under other names.
 pub(crate) fn body(fields: &Revealed, names: &[(&str, &str)]) -> Map<String, Value> {
     let there = names.iter().filter_map(|(name, sent)| Some(((*sent).to_owned(), fields.get(name)?.clone())));
     there.collect()
 }
 
-/// Posts a message. Whatever the status, the answer is here.
+/// Posts a message. Returns the response, whatever its status.
 pub(crate) async fn post(
     url: &Url,
     (user_agent, authorization): (&str, Option<String>),
@@ -125,7 +125,8 @@ pub(crate) async fn post(
     call.outbound().send(request, &limits).await.map_err(|error| outbound::fault(&error))
 }
 
-/// What a messenger answers. Where only the rest of its yes is lost, the message is there, and not posted again.
+/// Reads a messenger's response. If only the rest of a success response is lost, the message exists and is not posted
+/// again.
 pub(crate) async fn answered(answer: Response, messenger: &str) -> Result<Value, NodeError> {
     let place = answer.place().to_owned();
     let taken = answer.status().is_success();

@@ -1,4 +1,4 @@
-//! `postgres_query`: one statement in a database that the graph names.
+//! `postgres_query`: executes one statement in a database that the graph names.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ use crate::graph::fields::Fields;
 use crate::nodes::fields::{list, list_field};
 use crate::outbound;
 
-/// Limit of one attempt unless the graph says otherwise, and the longest that it may say.
+/// Default and maximum time limit per attempt.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(600);
-/// Most rows that a graph may ask for.
+/// Maximum rows that a graph may request.
 const MOST_ROWS: u32 = 10_000;
-/// Bytes of all rows.
+/// Maximum bytes of all rows.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
-/// Bytes of a statement.
+/// Maximum statement bytes.
 const MOST_SQL: usize = 64 * 1024;
-/// Parameters of a statement.
+/// Maximum parameters per statement.
 const MOST_PARAMETERS: usize = 1_000;
 const MODES: [&str; 2] = ["read", "write"];
 
@@ -146,7 +146,7 @@ impl Node for PostgresQuery {
         Some(TIMEOUT)
     }
 
-    /// Where a change may have been made, it is not cut off without a word.
+    /// A statement that may have changed something is not cut off silently.
     fn keeps_time(&self) -> bool {
         true
     }

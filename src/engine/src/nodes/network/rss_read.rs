@@ -1,4 +1,4 @@
-//! `rss_read`: fetches a feed and yields its news.
+//! `rss_read`: fetches a feed and returns its items.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use crate::nodes::fields::optional_text_field;
 use crate::outbound;
 use crate::template::{as_text, fill, has_holes};
 
-/// Limit of one attempt unless the graph says otherwise: fetching it, and reading it.
+/// Default time limit per attempt, to fetch and read the feed.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Items unless the graph says otherwise, and the most.
+/// Default and maximum number of items.
 const ITEMS: u32 = 20;
 const MOST_ITEMS: u32 = 500;
 
@@ -96,7 +96,7 @@ impl Node for RssRead {
         let answer = outbound::get(&fields, document::MOST_BYTES, call).await?;
         let from = answer.url().to_string();
         let most = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        // What is new may stand anywhere in a feed.
+        // New items may be anywhere in a feed.
         let read = if since.is_none() { most } else { usize::MAX };
         let bytes = document::bytes_of(answer).await?;
         let feed = document::read_feed(bytes, from, read, call.sandbox()).await?;

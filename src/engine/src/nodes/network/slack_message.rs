@@ -15,7 +15,7 @@ use crate::nodes::fields::{optional_field, optional_text_field, text_field};
 use crate::nodes::network::messaging::{self, answered, check_way, post};
 use crate::outbound;
 
-/// Where bots post.
+/// Base URL for bots.
 const API: &str = "https://slack.com/api";
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -96,7 +96,7 @@ impl Node for SlackMessage {
         if !answer.status().is_success() {
             return Err(outbound::refusal(answer, call).await.into());
         }
-        // A webhook answers in words.
+        // A webhook responds with plain text.
         if webhook.is_some() {
             return Ok(json!({"ok": true}));
         }
@@ -108,7 +108,7 @@ impl Node for SlackMessage {
     }
 }
 
-/// Slack says no with a 200.
+/// Slack reports errors with status 200.
 fn posted(said: &Value) -> Result<Value, NodeError> {
     if said.get("ok").and_then(Value::as_bool) == Some(true) {
         let member = |name: &str| said.get(name).cloned().unwrap_or_default();

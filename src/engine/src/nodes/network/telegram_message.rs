@@ -1,4 +1,4 @@
-//! `telegram_message`: posts to a chat of Telegram, as a bot.
+//! `telegram_message`: posts to a Telegram chat, as a bot.
 //!
 //! Source: <https://core.telegram.org/bots/api#sendmessage>.
 
@@ -19,10 +19,10 @@ use crate::outbound;
 use crate::redact::Redactor;
 use net::retry_after;
 
-/// Where bots post.
+/// Base URL for bots.
 const API: &str = "https://api.telegram.org";
 const MARKUPS: [&str; 2] = ["HTML", "MarkdownV2"];
-/// The longest that Telegram may ask to wait.
+/// Longest wait that Telegram may request.
 const LONGEST: Duration = Duration::from_secs(300);
 
 pub(crate) const TYPE: NodeType = NodeType {
@@ -125,12 +125,12 @@ impl Node for TelegramMessage {
     }
 }
 
-/// The id that a template made, as the number that Telegram wants.
+/// Converts an id from a template to the number that Telegram expects.
 fn number(id: &Value) -> Value {
     id.as_str().and_then(|text| text.trim().parse::<i64>().ok()).map_or_else(|| id.clone(), Value::from)
 }
 
-/// Telegram says in the body why it refuses, and how long it wants to be left alone.
+/// The body contains Telegram's reason for an error, and its requested wait.
 fn posted(said: &Value, redactor: &Redactor) -> Result<Value, NodeError> {
     if said.get("ok").and_then(Value::as_bool) == Some(true) {
         let member = |pointer: &str| said.pointer(pointer).cloned().unwrap_or_default();

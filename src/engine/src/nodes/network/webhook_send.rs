@@ -1,5 +1,5 @@
-//! `webhook_send`: has a signed event sent. It goes into the outbox with the node's own journal row, so it is sent if and
-//! only if the step is done, and again until it is taken.
+//! `webhook_send`: sends a signed event. The event enters the outbox with the node's journal row, so it is sent if
+//! and only if the step is done, and retried until it is accepted.
 
 use async_trait::async_trait;
 use minijinja::Value as View;
@@ -79,7 +79,7 @@ impl Node for WebhookSend {
         fill_fields(fields, scope)
     }
 
-    /// Nothing is called here; the secrets are asked for when it is sent.
+    /// Sends nothing itself; secrets are resolved on delivery.
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         limits::json(&input)?;
         let url = input.pointer("/fields/url").and_then(Value::as_str).unwrap_or_default();
@@ -92,7 +92,7 @@ impl Node for WebhookSend {
         Ok(json!({"delivery_id": id, "status": "queued"}))
     }
 
-    /// It is sent once its row is there, and a second row would be the same.
+    /// It is sent once its row is stored, and a second row would be identical.
     fn is_idempotent(&self) -> bool {
         true
     }

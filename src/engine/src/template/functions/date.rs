@@ -1,7 +1,7 @@
 //! Times and dates: `now()`, `today()` and the filters that calculate with them.
 //!
-//! Times are texts of RFC 3339, dates are `2026-11-23`. The clock of a run stands still within a super-step, so a resumed run
-//! sees the same times.
+//! Times are RFC 3339 texts, dates are `2026-11-23`. The run's clock stops during a super-step, so a resumed run sees
+//! the same times.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use minijinja::{Error, Value as View};
 
 use super::{invalid, zone};
 
-/// Years of times: with any offset they have four digits.
+/// Allowed years: with any offset they have four digits.
 const YEARS: RangeInclusive<i32> = 1..=9_998;
-/// Characters of a format.
+/// Maximum format characters.
 const FORMAT_LENGTH: usize = 200;
 
-/// `now()`: a time in UTC, to the millisecond.
+/// `now()`: the time in UTC, in milliseconds.
 pub(crate) fn now(now: DateTime<Utc>) -> View {
     View::from_function(move || now.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
@@ -36,7 +36,7 @@ pub(crate) fn today(now: DateTime<Utc>) -> View {
     })
 }
 
-/// A time that a template names.
+/// A time in a template.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Moment {
     Date(NaiveDate),
@@ -44,7 +44,7 @@ enum Moment {
 }
 
 impl Moment {
-    /// Reads a time of RFC 3339, a time without an offset, which is one of the zone, a date, or Unix seconds.
+    /// Parses an RFC 3339 time, a time without an offset (in the zone), a date, or Unix seconds.
     fn read(value: &View, zone: Tz) -> Result<Self, Error> {
         let moment = Self::parse(value, zone)?;
         let utc = match moment {
@@ -84,7 +84,7 @@ impl Moment {
         local(naive.ok_or_else(bad)?, zone).map(Self::Time).ok_or_else(bad)
     }
 
-    /// The time; of a date its midnight in the zone.
+    /// Returns the time; for a date, its midnight in the zone.
     fn time(self, zone: Tz) -> Result<DateTime<Tz>, Error> {
         match self {
             Self::Time(time) => Ok(time),
@@ -102,7 +102,7 @@ impl Moment {
     }
 }
 
-/// A local time; of one that comes twice the first, of one that is skipped as much later as the clock skips.
+/// Resolves a local time: an ambiguous one to the earlier time, a skipped one to a time later by the gap.
 fn local(naive: NaiveDateTime, zone: Tz) -> Option<DateTime<Tz>> {
     let at = |naive: &NaiveDateTime| zone.from_local_datetime(naive).earliest();
     at(&naive).or_else(|| {
@@ -111,8 +111,8 @@ fn local(naive: NaiveDateTime, zone: Tz) -> Option<DateTime<Tz>> {
     })
 }
 
-/// `date_add(years=, months=, weeks=, days=, hours=, minutes=, seconds=, zone='UTC')`: days and longer by the calendar of the
-/// zone, hours and shorter by elapsed time. A date to which whole days are added stays a date.
+/// `date_add(years=, months=, weeks=, days=, hours=, minutes=, seconds=, zone='UTC')`: days and longer units by the
+/// zone's calendar, hours and shorter by elapsed time. A date plus whole days stays a date.
 pub(super) fn add(value: &View, options: Kwargs) -> Result<String, Error> {
     let zone = zone(&options)?;
     let too_far = || invalid("the time is out of range");
@@ -152,7 +152,7 @@ fn written(time: DateTime<Tz>) -> String {
     time.to_rfc3339_opts(digits, time.timezone() == chrono_tz::UTC)
 }
 
-/// `date_format(format, zone='UTC')`, with the letters of `strftime`; without a format as RFC 3339.
+/// `date_format(format, zone='UTC')`, with `strftime` letters; RFC 3339 without a format.
 pub(super) fn format(value: &View, format: Option<&str>, options: Kwargs) -> Result<String, Error> {
     let zone = zone(&options)?;
     options.assert_all_used()?;
@@ -178,7 +178,7 @@ pub(super) fn timestamp(value: &View, options: Kwargs) -> Result<View, Error> {
     Ok(seconds(millis))
 }
 
-/// `seconds_since(other)`: from the other time to this one; negative if this one is earlier.
+/// `seconds_since(other)`: seconds from the other time to this one; negative if this one is earlier.
 pub(super) fn seconds_since(value: &View, other: &View, options: Kwargs) -> Result<View, Error> {
     let zone = zone(&options)?;
     options.assert_all_used()?;
@@ -211,12 +211,12 @@ mod tests {
         for (expression, expected) in [
             ("t | date_add(hours=1)", "2026-03-28T09:00:00Z"),
             ("t | date_add(seconds=-0, minutes=90)", "2026-03-28T09:30:00Z"),
-            // Over the change to summer time: a day has 23 hours.
+            // Across the change to summer time: a day has 23 hours.
             ("t | date_add(days=1, zone='Europe/Berlin')", "2026-03-29T09:00:00+02:00"),
             ("t | date_add(hours=24, zone='Europe/Berlin')", "2026-03-29T10:00:00+02:00"),
             // 02:30 does not exist on that day.
             ("'2026-03-28T02:30' | date_add(days=1, zone='Europe/Berlin')", "2026-03-29T03:30:00+02:00"),
-            // 02:30 exists twice on that day; the first counts.
+            // 02:30 exists twice on that day; the first one counts.
             ("'2026-10-24T02:30' | date_add(days=1, zone='Europe/Berlin')", "2026-10-25T02:30:00+02:00"),
             ("'2026-01-31' | date_add(months=1)", "2026-02-28"),
             ("'2028-02-29' | date_add(years=-1, weeks=1)", "2027-03-07"),

@@ -1,4 +1,4 @@
-//! `uuid()`: identifiers that a resumed run makes again.
+//! `uuid()`: identifiers that a resumed run generates again.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,7 +12,7 @@ pub(crate) fn are_made_in(text: &str) -> bool {
     text.contains("uuid")
 }
 
-/// A place in a run whose identifiers are numbered.
+/// A location in a run with its own identifier sequence.
 pub(crate) struct Numbering {
     run: String,
     place: String,
@@ -23,8 +23,8 @@ impl Numbering {
         Self { run: run.unwrap_or_default().to_owned(), place }
     }
 
-    /// The scope with a `uuid()` that makes the same identifiers, in the same order, for the same run and place. They are unique, and
-    /// not secret.
+    /// Returns the scope with a `uuid()` that generates the same identifiers, in the same order, for the same run and
+    /// place. They are unique but not secret.
     pub(crate) fn scope(&self, view: &View) -> View {
         let (run, place, made) = (self.run.clone(), self.place.clone(), AtomicU32::new(0));
         let make = move || {
@@ -39,7 +39,7 @@ impl Numbering {
     }
 }
 
-/// What `uuid` is where nothing says which identifier it would be.
+/// The `uuid` that fails where the identifier would not be reproducible.
 pub(crate) fn refused() -> View {
     View::from_function(|| -> Result<String, minijinja::Error> {
         Err(invalid(

@@ -1,4 +1,4 @@
-//! Functions and filters of templates beside those of the template language.
+//! Template functions and filters in addition to the language's own.
 
 pub(crate) mod date;
 pub(crate) mod ids;
@@ -6,9 +6,9 @@ pub(crate) mod ids;
 use minijinja::value::Kwargs;
 use minijinja::{Environment, Error, ErrorKind, Value as View};
 
-/// Filters of this package, in the order of their names.
+/// This package's filters, by name.
 pub(crate) const FILTERS: [&str; 5] = ["date_add", "date_format", "seconds_since", "sha256", "timestamp"];
-/// Functions of this package, in the order of their names.
+/// This package's functions, by name.
 pub(crate) const FUNCTIONS: [&str; 3] = ["now", "today", "uuid"];
 
 pub(crate) fn add_filters(environment: &mut Environment<'_>) {
@@ -31,7 +31,7 @@ pub(super) fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-/// The time zone that a call names, else UTC.
+/// Returns the time zone that a call names, else UTC.
 fn zone(options: &Kwargs) -> Result<chrono_tz::Tz, Error> {
     let name: Option<&str> = options.get("zone")?;
     let Some(name) = name else { return Ok(chrono_tz::UTC) };

@@ -1,4 +1,4 @@
-//! `agent`: steps, tools, what goes wrong with them, and what a crash leaves.
+//! `agent`: steps, tools, tool errors, and resumption after a crash.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use wire::ErrorCode;
 use crate::ports::{alone, graph, plan, reply, template};
 use crate::world::{World, recorded, refused, settle};
 
-/// Answers from a script, and notes what it was asked.
+/// Answers from a script, and records the requests.
 #[derive(Default)]
 pub(super) struct Scripted {
     pub script: Mutex<VecDeque<Result<ModelAnswer, ModelError>>>,
@@ -43,7 +43,7 @@ pub(super) fn says(text: &str) -> Result<ModelAnswer, ModelError> {
     Ok(ModelAnswer { text: text.into(), usage, finish_reason: Some("stop".into()), ..ModelAnswer::default() })
 }
 
-/// Calls of tools, `id name arguments`.
+/// Tool calls as `id name arguments`.
 pub(super) fn calls(text: &str, calls: &[(&str, &str, Value)]) -> Result<ModelAnswer, ModelError> {
     let call = |(id, name, arguments): &(&str, &str, Value)| ToolCall {
         id: (*id).into(),
@@ -73,7 +73,7 @@ pub(super) fn agent(more: Value) -> Value {
     node
 }
 
-/// What the model was told behind the first messages.
+/// The messages that the model received.
 pub(super) fn told(request: &ModelRequest) -> Vec<(Role, &str)> {
     request.messages.iter().map(|message| (message.role, message.content.as_str())).collect()
 }

@@ -1,4 +1,4 @@
-//! `agent` with `retry`: what an earlier attempt has finished is not executed again.
+//! `agent` with `retry`: work finished in an earlier attempt is not repeated.
 
 use models::{ModelAnswer, ModelError, ModelErrorKind};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ async fn its_retry_runs_no_finished_call_again() {
         ]
     );
     assert_eq!(world.sink.text(), "First. \n\nIt is 4.", "what was said is said again");
-    // What each of its calls was given is known afterwards, in either attempt.
+    // The inputs of its calls are known afterwards, in either attempt.
     let rows = recorded(&world.journal.rows.lock());
     let given = world.recorded(rows).refill(&plan(&alone(&node))).await;
     let names: Vec<&str> = given.keys().map(String::as_str).collect();
@@ -103,7 +103,7 @@ async fn its_retry_repeats_nothing_inside_a_finished_tool_and_no_failed_one() {
     let request = model.requests.lock()[4].clone();
     let told = told(&request);
     assert!(told.iter().all(|(_, text)| !text.contains("ask[")), "{told:?}");
-    // The same after a crash right before the second attempt.
+    // Also after a crash right before the second attempt.
     let rows = world.journal.rows.lock().clone();
     let failed = rows.iter().position(|row| row.node == "ask").unwrap() + 1;
     let (world, _) = begin();

@@ -156,7 +156,7 @@ async fn items_stand_among_the_texts_in_the_order_of_the_file() {
     let resumed = World::new().in_a_chat().inputs(inputs.clone()).recorded(recorded(&rows));
     resumed.run(&plan(&graph)).await.unwrap();
     assert_eq!(resumed.sink.text(), expected.concat());
-    // Outside of a chat they are results alone.
+    // Outside a chat, items are only results.
     let alone = World::new().inputs(inputs);
     assert_eq!(alone.run(&plan(&graph)).await.unwrap(), output);
     assert_eq!(alone.sink.text(), "Hello Ada");
@@ -311,12 +311,12 @@ async fn threads_are_changed_and_actions_sent_at_once() {
     let [effect, plain_effect] = effects.clone();
     let all = [format!("{first:?}"), format!("{second:?}"), effect, plain_effect];
     assert_eq!(*world.sink.aside.lock(), all);
-    // What is finished is not sent again.
+    // Finished changes are not sent again.
     let rows = world.journal.rows.lock().clone();
     let resumed = World::new().in_a_chat().inputs(inputs.clone()).recorded(recorded(&rows));
     assert_eq!(resumed.run(&plan(&graph)).await.unwrap(), expected);
     assert!(resumed.sink.aside.lock().is_empty());
-    // Without a thread there is nothing to change.
+    // Without a thread, nothing changes.
     let alone = World::new().inputs(inputs);
     assert_eq!(alone.run(&plan(&graph)).await.unwrap(), expected);
     assert_eq!(*alone.sink.aside.lock(), effects);
@@ -397,7 +397,7 @@ async fn bad_values_change_no_thread() {
     }
 }
 
-/// Another node's output stays when an item is given up before it is sent.
+/// Another node's output survives when an item is abandoned before it is sent.
 #[tokio::test]
 async fn an_item_whose_lookup_takes_too_long_is_not_sent() {
     let show = json!({"name": "n", "type": "show", "kind": "end_of_turn", "key": "k", "timeout_seconds": 1, "on_error": "continue"});

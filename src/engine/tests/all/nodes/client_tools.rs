@@ -1,4 +1,4 @@
-//! Tools of an agent that the page runs: fields, keys, what runs before the turn ends, what the model receives.
+//! Agent tools that the page runs: fields, keys, other tools in the same turn, the model's view.
 
 use engine::ports::StepOutcome;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn bad_fields_are_named_when_they_are_saved() {
     }
 }
 
-/// The key of such a call is `<node>.<tool>`.
+/// A client tool call's key is `<node>.<tool>`.
 #[test]
 fn a_node_and_a_tool_may_both_have_the_longest_name() {
     let mut node = agent(json!({"tools": [client(&json!({"name": "t".repeat(64)}))]}));
@@ -70,7 +70,7 @@ async fn other_tools_of_the_same_answer_run_before_the_turn_ends() {
     let row = rows.iter().rfind(|row| row.node == "ask[0].where[2]").unwrap();
     let StepOutcome::Succeeded { result, .. } = &row.outcome else { panic!("{row:?}") };
     assert_eq!(result, r#"{"output":{"city":"Paris"}}"#);
-    // The model receives the outputs in the order of its calls, of each the first 64 KiB.
+    // The model receives the outputs in call order, each cut to 64 KiB.
     let requests = model.requests.lock();
     let received: Vec<&str> = told(&requests[1]).into_iter().skip(2).map(|(_, content)| content).collect();
     assert!(received[0].len() < 66_000 && received[0].ends_with("(cut off: 80000 bytes)"));

@@ -1,4 +1,4 @@
-//! `code` and `modules`: results, errors, limits, and what is refused before a graph is taken. With real workers.
+//! `code` and `modules`: results, errors, limits, and graphs that are refused. With real workers.
 
 use engine::check_all;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `collection_get`, `collection_query`, `collection_put`, and tools of agents over collections.
+//! `collection_get`, `collection_query`, `collection_put`, and agent tools for collections.
 
 use serde_json::{Map, Value, json};
 use wire::ErrorCode;
@@ -29,7 +29,7 @@ async fn records_are_stored_read_and_replaced() {
         json!({"id": "{{ inputs.id }}", "version": "{{ inputs.version }}", "data": "{{ inputs.stars }}"});
     let replaced = run("collection_put", replace.clone()).await.unwrap();
     assert_eq!(replaced["record"], json!({"id": "r1", "version": 2, "data": {"n": 5}}));
-    // The same visit of the same run again finds its own work; the version does not count.
+    // The same visit in the same run finds its own record; the version does not count.
     assert_eq!(run("collection_put", replace.clone()).await.unwrap(), replaced);
     world.collections.0.lock()[0].1 = [0; 32];
     assert_eq!(run("collection_put", replace).await.unwrap_err().code, ErrorCode::CollectionRecordConflict);

@@ -1,4 +1,4 @@
-//! `delay`: fields and result; how it survives a restart stands in `resume`.
+//! `delay`: fields and result; `resume` covers restarts.
 
 use serde_json::{Value, json};
 use wire::ErrorCode;

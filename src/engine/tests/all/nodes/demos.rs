@@ -1,4 +1,4 @@
-//! Demos of prompts: what models receive of them, and what a rehearsal learns for new ones.
+//! Prompt demos: their form in model requests, and the new demos that a rehearsal records.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ fn world() -> World {
     World::new().config("prompts", prompts()).inputs(json!({"desk": 3, "text": "where?"}))
 }
 
-/// The messages of the first request, each with its role.
+/// Returns the first request's messages, each with its role.
 async fn sent(node: &Value) -> Vec<String> {
     let world = world();
-    // Whatever the answer, the request was sent.
+    // The request was sent, whatever the answer.
     let _ = world.run(&plan(&alone(node))).await;
     let requests = world.model.requests.lock();
     let line = |message: &models::Message| format!("{}: {}", message.role.as_str(), message.content);
@@ -129,7 +129,7 @@ async fn a_rehearsal_records_what_a_model_was_asked_without_the_demos() {
     );
     let messages = json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]);
     assert_eq!(examples(rehearsing(), &talk).await, [example(json!({"messages": messages}))]);
-    // Of a prompt whose demos are not trained nothing is recorded, and nothing outside a rehearsal.
+    // Nothing is recorded for a prompt whose demos are not trained, nor outside a rehearsal.
     let plain = node(json!({"system": "{{ config.prompts.plain.text }}", "user": SORT}));
     assert_eq!(examples(rehearsing(), &plain).await, [None]);
     assert_eq!(examples(world(), &one).await, [None]);

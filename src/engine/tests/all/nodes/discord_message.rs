@@ -1,4 +1,4 @@
-//! `discord_message`: by a webhook, as a bot, and how Discord says no.
+//! `discord_message`: by webhook, as a bot, and Discord's errors.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ async fn a_message_goes_by_webhook_or_as_a_bot_and_calls_nobody() {
         (&json!({"message_id": "7"}), &json!(true))
     );
     assert_eq!(said["allowed_mentions"], json!({"parse": ["users"]}));
-    // The same visit of the same run, so Discord takes it once.
+    // The same visit in the same run, so Discord accepts it once.
     assert!(said["nonce"].as_str().unwrap().len() <= 25);
     assert_eq!(said["nonce"], body(&sent[1])["nonce"]);
     let other = node(

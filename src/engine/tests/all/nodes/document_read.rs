@@ -1,4 +1,4 @@
-//! `document_read`: each kind of document, and the ways in which one cannot be read.
+//! `document_read`: each document format, and unreadable documents.
 
 use std::sync::Arc;
 

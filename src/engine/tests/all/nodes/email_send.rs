@@ -1,4 +1,4 @@
-//! `email_send`: what waits in the outbox, and what is no mail.
+//! `email_send`: queued mails, and invalid ones.
 
 use engine::outbox::{Delivery, Mail};
 use serde_json::{Value, json};

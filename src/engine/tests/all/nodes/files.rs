@@ -1,4 +1,4 @@
-//! Attachments in requests to models, and documents among them.
+//! Attachments in model requests, including documents.
 
 use models::{Models, Part};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::document_read::PDF;
 use crate::ports::{alone, plan};
 use crate::world::{World, refused};
 
-/// Asks with these parts of a message, the last one of two.
+/// Asks with these message parts, in the second of two messages.
 fn ask(model: &str, parts: &[Value], more: Value) -> Value {
     let messages = json!([{"role": "user", "content": "earlier", "parts": []},
                           {"role": "user", "content": "look", "parts": parts}]);
@@ -17,7 +17,7 @@ fn ask(model: &str, parts: &[Value], more: Value) -> Value {
     node
 }
 
-/// What the model received beside the text of the last message.
+/// The parts that the model received besides the last message's text.
 fn received(world: &World) -> Vec<String> {
     let requests = world.model.requests.lock();
     let parts = &requests.last().unwrap().messages.last().unwrap().parts;

@@ -1,4 +1,4 @@
-//! `http_request`: what is sent and read, refusals, retries, secrets and what becomes of their echoes.
+//! `http_request`: requests, responses, refusals, retries, secrets and their echoes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::world::{World, recorded, refused};
 
 const SECRET: &str = "sk-canary/7f3c 1d9a+b2&e8=\"45\"-06";
 
-/// A server that answers with what it was sent, in every form that servers have.
+/// A server that echoes requests in every common encoding.
 struct Echo {
     at: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
@@ -144,7 +144,7 @@ async fn what_comes_is_json_text_or_bytes() {
     ] {
         let headers = Box::leak(format!("{headers}X-A: 1\r\nx-a: 2\r\n").into_boxed_str());
         let mut acts = vec![Act::Head(203, headers), Act::Chunk(body.to_vec()), Act::End];
-        // A chunk without bytes would be the end.
+        // An empty chunk would end the body.
         acts.retain(|act| !matches!(act, Act::Chunk(bytes) if bytes.is_empty()));
         let endpoint = Endpoint::new(acts).await;
         let world = World::new().allowing(endpoint.at);
@@ -166,7 +166,7 @@ async fn a_status_that_says_no_fails_and_is_tried_again_only_where_that_may_help
         assert_eq!(error.code, ErrorCode::NodeFailed);
         assert_eq!(error.message, format!("{} answered {status}: go away", endpoint.at));
         assert_eq!(endpoint.requests.lock().len(), attempts, "{status}");
-        // Every attempt of a visit says the same key.
+        // Every attempt in a visit sends the same key.
         let keys: Vec<bool> = endpoint
             .requests
             .lock()
@@ -243,7 +243,7 @@ async fn a_crash_in_the_middle_repeats_only_what_does_no_harm() {
         endpoint.holding.notified().await;
         run.drop_it();
         let again = World::new().recorded(recorded(&world.journal.rows.lock()));
-        // Nobody is allowed to be called now, so an attempt is refused and no attempt is not.
+        // No address is allowed now: a new attempt is refused, and without one the outcome stays unknown.
         let error = again.run_outside(&plan).await.unwrap_err();
         let expected = if repeated { ErrorCode::EgressRefused } else { ErrorCode::NodeOutcomeUnknown };
         assert_eq!(error.code, expected, "{more}: {error}");
@@ -257,7 +257,7 @@ fn forms() -> Vec<String> {
         json[1..json.len() - 1].to_owned(),
         url::form_urlencoded::byte_serialize(SECRET.as_bytes()).collect(),
         hex::encode(SECRET),
-        // What is sure of it in the middle of base64.
+        // The characters in the middle of the base64 that depend on the secret alone.
         STANDARD.encode(SECRET)[..40].to_owned(),
         STANDARD.encode(format!("xx{SECRET}"))[4..40].to_owned(),
         STANDARD.encode(format!("x{SECRET}"))[4..40].to_owned(),
@@ -274,7 +274,7 @@ async fn a_secret_reaches_the_server_and_nothing_else() {
                     "json": {"k": ["[[key]]", "{{ inputs.a }}"]}})),
         node(json!({"name": "whole", "url": "[[address]]"})),
         node(json!({"name": "bad", "method": "POST", "url": echo.url("/fail"), "body": "[[key]]", "on_error": "continue"})),
-        // It knows no secret, but says what the first one left.
+        // This node knows no secret, but outputs the first one's results.
         {"name": "say", "type": "reply", "text": "{{ results.call.json.raw }} {{ results.bad.error.message }}"},
     ]);
     let edges =
@@ -297,7 +297,7 @@ async fn a_secret_reaches_the_server_and_nothing_else() {
     assert!(told.contains("[redacted]"));
     assert_eq!(output["call"]["headers"]["x-echo"], "Bearer [redacted]");
     assert!(output["bad"]["error"]["message"].as_str().unwrap().contains("answered 422"), "{output}");
-    // The digest of the input is that of the names: another secret under it does not change it.
+    // The input digest covers only secret names: another secret under the name does not change it.
     let digests = |world: &World| -> Vec<[u8; 32]> {
         let rows = world.journal.rows.lock();
         let ended = rows.iter().filter(|row| !matches!(row.outcome, StepOutcome::Started));
@@ -336,7 +336,7 @@ async fn what_users_say_names_no_secret() {
     assert!(sent.contains("x-key: [[key]]") && sent.contains("x-half: [[key]]"), "{sent}");
     assert!(sent.contains("x-built: [[key]]") && sent.contains("an-open-word [[key]]"), "{sent}");
     assert!(output["json"]["raw"].as_str().unwrap().contains("[redacted] [[key]]"), "{output}");
-    // Nor does what another node or another server says.
+    // Output from another node or server contains no references either.
     let chain = graph(
         json!([
             {"name": "made", "type": "template", "template": "[[key]]"},
@@ -356,7 +356,7 @@ async fn a_missing_secret_fails_before_anything_is_sent() {
     let world = World::new().allowing(echo.at);
     let error = world.run_outside(&plan(&alone(&node))).await.unwrap_err();
     assert_eq!((error.code, echo.requests.lock().len()), (ErrorCode::CredentialMissing, 0));
-    // A line break in it would be a second header.
+    // A line break in the secret would start a second header.
     let world = World::new().allowing(echo.at).credential("gone", "canary-one\r\nX-Evil: 1");
     let error = world.run_outside(&plan(&alone(&node))).await.unwrap_err();
     assert!(error.message.contains("X-Key") && !error.message.contains("canary"), "{error}");
@@ -376,7 +376,7 @@ async fn a_body_with_a_secret_is_not_sent_on_elsewhere() {
     };
     let error = world.run_outside(&call(json!({"body": "[[key]]"}))).await.unwrap_err();
     assert_eq!((error.code, echo.requests.lock().len()), (ErrorCode::EgressRefused, 0), "{error}");
-    // A header stays behind.
+    // Headers are dropped.
     world.run_outside(&call(json!({"headers": {"X-Key": "[[key]]"}, "body": "x"}))).await.unwrap();
     assert!(echo.last().starts_with("POST /there") && !echo.last().contains("canary"), "{}", echo.last());
 }

@@ -1,4 +1,4 @@
-//! The limits of the items that one turn sends: 1 MiB of JSON for each, 1,000 in all.
+//! Item limits per turn: 1 MiB of JSON each, 1,000 in total.
 
 use engine::RunError;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use wire::ErrorCode;
 use crate::ports::{alone, plan};
 use crate::world::World;
 
-/// Runs the node in a chat; returns what readers have received, or the error.
+/// Runs the node in a chat; returns the readers' text, or the error.
 async fn sent(node: &Value, inputs: Value) -> Result<String, RunError> {
     let world = World::new().in_a_chat().inputs(inputs);
     let ran = world.run(&plan(&alone(node))).await;
@@ -18,7 +18,7 @@ async fn sent(node: &Value, inputs: Value) -> Result<String, RunError> {
     })
 }
 
-/// As JSON a quotation mark has two bytes.
+/// A quotation mark takes two bytes in JSON.
 const TEXTS: [(&str, usize, bool); 4] =
     [("x", 1_000_000, true), ("x", 1_100_000, false), ("\"", 500_000, true), ("\"", 600_000, false)];
 
@@ -32,7 +32,7 @@ async fn an_item_over_one_mebibyte_of_json_fails_its_node() {
             true => assert!(ran.unwrap().len() > n, "{letter} {n}"),
             false => assert_eq!(ran.unwrap_err().node.as_deref(), Some("n"), "{letter} {n}"),
         }
-        // Outside of a chat it is a result alone.
+        // Outside a chat it is only a result.
         let alone = World::new().inputs(inputs).run(&plan(&alone(&node))).await;
         assert_eq!(alone.unwrap()["text"].as_str().unwrap().len(), n);
     }

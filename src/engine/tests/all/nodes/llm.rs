@@ -142,7 +142,7 @@ async fn an_answer_that_does_not_fit_is_shown_to_the_model_with_what_is_wrong() 
         assert_eq!((error.code, world.model.requests.lock().len()), (ErrorCode::ModelBadAnswer, calls));
         assert!(error.message.contains("not JSON"), "{error}");
     }
-    // What was said of a bad answer is taken back.
+    // The text of a bad answer is withdrawn.
     let world = World::new().answers(&["bad ", "one"], Ok(())).answers(&["{\"kind\": ", "\"a\"}"], Ok(()));
     world.run(&asked(json!({"stream": true}))).await.unwrap();
     assert_eq!(world.sink.text(), "{\"kind\": \"a\"}");

@@ -11,12 +11,12 @@ fn node(kind: &str, fields: Value) -> Value {
     node
 }
 
-/// The result of a node of this type, with inputs that hold a bit of everything.
+/// Returns the result of a node with this type, for inputs of many kinds.
 async fn of(kind: &str, fields: Value) -> Value {
     result(node(kind, fields.clone()), inputs()).await.unwrap_or_else(|error| panic!("{fields}: {error}"))
 }
 
-/// Its failure.
+/// Returns its error message.
 async fn fails(kind: &str, fields: Value) -> String {
     let error = match result(node(kind, fields.clone()), inputs()).await {
         Ok(done) => panic!("{fields}: {done}"),

@@ -1,4 +1,4 @@
-//! `mcp_call` and the MCP tools of an agent, against a small server of streamable HTTP.
+//! `mcp_call` and an agent's MCP tools, with a small streamable HTTP server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use wire::ErrorCode;
 use crate::ports::{alone, plan};
 use crate::world::{World, recorded, refused};
 
-/// A server with the tools `shout`, `fail` and `hide`; it answers as a stream or as a document. Below `/to/` it redirects to
-/// `/mcp`, below `/is/<status>` it answers so, and at `/page` with a page.
+/// A server with the tools `shout`, `fail` and `hide`; it answers as a stream or as a document. Below `/to/` it
+/// redirects to `/mcp`, below `/is/<status>` it returns that status, and `/page` is a page.
 struct Server {
     at: SocketAddr,
     streams: bool,
@@ -156,7 +156,7 @@ fn world(allow: Vec<HostPort>) -> World {
     world
 }
 
-/// Runs with real time passing: the server is not on the turned clock.
+/// Runs in real time: the server does not use the manual clock.
 async fn run(world: &World, node: &Value) -> Result<Value, engine::RunError> {
     world.begin_with(&plan(&alone(node)), Arc::new(SystemClock::new())).end().await
 }
@@ -189,7 +189,7 @@ async fn a_server_that_wants_a_key_gets_it_from_the_vault() {
     for node in [server.node(json!({"headers": headers})), agent] {
         server.seen.lock().clear();
         let world = server.world().credential("mcp", "canary-of-the-server");
-        // What a caller says names no secret.
+        // A caller's text is never a secret reference.
         let world = world.inputs(json!({"text": "[[mcp]]"}));
         run(&world, &node).await.unwrap();
         for (head, _) in server.seen.lock().iter() {
@@ -312,7 +312,7 @@ async fn an_agent_has_the_tools_of_a_server() {
             "1 ask.1 succeeded"
         ]
     );
-    // What was listed once is not asked for again, and a tool that is not allowed is not there.
+    // The tool list is not requested again, and a tool that is not allowed is missing.
     let rows = world.journal.rows.lock()[..1].to_vec();
     let StepResult(listed) = StepResult::of(&rows[0]);
     assert_eq!(listed["tools"].as_array().unwrap().len(), 3);

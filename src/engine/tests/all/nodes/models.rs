@@ -1,4 +1,4 @@
-//! `classify`, `extract`, `judge`, `embed`: with the practice model, and with answers that do not fit.
+//! `classify`, `extract`, `judge`, `embed`: with the practice model, and with invalid answers.
 
 use std::sync::Arc;
 
@@ -162,7 +162,7 @@ async fn related_texts_have_near_vectors() {
     assert!(done.get("vectors").is_none());
 }
 
-/// Notes how many texts each request has.
+/// Records the number of texts per request.
 #[derive(Default)]
 struct Counting(Mutex<Vec<usize>>);
 

@@ -141,12 +141,12 @@ async fn what_goes_wrong_there_says_so_and_never_the_key() {
     let key = json!("[[own key]]");
     let error = run(json!({"base_url": "[[own place]]", "api_key": key})).await;
     assert!(error.code == ErrorCode::ModelRejected && error.message.ends_with("bad key ***"), "{error}");
-    // Not where graphs may not go, not even to the operator's own endpoint.
+    // Forbidden addresses are refused, even the operator's own endpoint.
     for base in [operator.base(), "http://169.254.169.254/v1".to_owned()] {
         let error = run(json!({"base_url": base, "api_key": key})).await;
         assert_eq!(error.code, ErrorCode::EgressRefused, "{error}");
     }
-    // What a template makes nothing of is no reason to take the key somewhere else.
+    // A template without a result must not send the key elsewhere.
     for base in ["{{ inputs.nowhere | default(none) }}", "{{ '' }}", "{{ 7 }}"] {
         let error = run(json!({"base_url": base, "api_key": key})).await;
         assert!(error.code == ErrorCode::NodeFailed && error.message.starts_with("'base_url' "), "{error}");

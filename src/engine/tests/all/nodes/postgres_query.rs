@@ -1,4 +1,4 @@
-//! `postgres_query`: what a database is asked, and that its address stays a secret.
+//! `postgres_query`: the queries sent, and the secrecy of the DSN.
 
 use serde_json::{Value, json};
 use wire::ErrorCode;

@@ -1,4 +1,4 @@
-//! `ask` and `client_tool`: fields, the question and its item, the answer, the end of the wait.
+//! `ask` and `client_tool`: fields, the question and its item, the answer, expiry.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use wire::ErrorCode;
 use crate::ports::{alone, noon, plan};
 use crate::world::{World, refused, settle};
 
-/// The JSON with other members.
+/// Overrides members of a JSON object.
 fn with(value: &Value, members: &Value) -> Value {
     let mut value = value.clone();
     value.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
@@ -146,7 +146,7 @@ fn key_and_expiry_have_the_same_limits_in_both() {
     }
 }
 
-/// A value that a template makes wrong, and where the error message says that it is.
+/// Values that a template makes invalid, each with the pointer in the error message.
 fn wrong_values() -> Vec<(Value, &'static str)> {
     let question = |members: Value| ask(json!([with(&choice(), &members)]));
     vec![
@@ -169,7 +169,7 @@ fn wrong_values() -> Vec<(Value, &'static str)> {
     ]
 }
 
-/// The error of a node that asks nothing.
+/// Returns the error of a node that asks nothing.
 async fn failure(node: &Value) -> engine::RunError {
     let many: Vec<Value> = (0..21).map(|n| text(&format!("q{n}"))).collect();
     let extra = [with(&text("a"), &json!({"more": 1}))];
@@ -197,7 +197,7 @@ async fn a_key_that_a_template_makes_wrong_has_a_pointer_too() {
     }
 }
 
-/// Both nodes with templates in all texts, their items, messages and answers with results.
+/// Both nodes with templates in all texts, their items, messages, answers and results.
 fn filled() -> [(Value, Value, &'static str, Value, Value); 2] {
     let inputs = json!([
         {"id": "ok", "type": "multiple_choice", "question": "Send {{ inputs.n }} back?", "options": "{{ inputs.options }}"},
@@ -239,7 +239,7 @@ async fn the_filled_item_asks_and_its_answer_is_the_result() {
             assert_eq!((question.key.as_str(), question.message.as_deref()), ("ok-7", Some(message)));
             assert_eq!((question.audience.len(), question.expires_at), (0, Some(expires_at)));
             assert_eq!(serde_json::to_value(question.item.unwrap()).unwrap(), item);
-            // In a chat the turn ends with the item, however soon that expires; elsewhere the run waits.
+            // In a chat the turn ends with the item, however soon it expires; elsewhere the run waits.
             let asking: Vec<String> = world.activity.asking().into_iter().map(|step| step.node).collect();
             let idle = world.activity.idle().unwrap();
             match in_a_chat {

@@ -1,4 +1,4 @@
-//! `rss_read`: each format of feeds, and what is none.
+//! `rss_read`: each feed format, and invalid feeds.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ async fn every_format_has_its_news() {
     let sent = endpoint.requests.lock()[0].clone();
     assert!(sent.starts_with("GET /feed HTTP/1.1") && sent.contains("Bearer sk-canary-000111222"), "{sent}");
 
-    // What has no id has the same one each time.
+    // An item without an id gets the same one each time.
     let undated = done["items"][1]["id"].clone();
     let done = world(&endpoint).run_outside(&plan(&alone(&with_key))).await.unwrap();
     assert_eq!(done["items"][1]["id"], undated);
@@ -112,12 +112,12 @@ async fn what_is_no_feed_says_so() {
         let ended = world(&endpoint).run_outside(&plan(&alone(&node(json!({}))))).await;
         assert_eq!(ended.unwrap_err().code, code, "{:.80}", body);
     }
-    // What is behind the limit is not read.
+    // Input after the limit is not read.
     let long = RSS.replace("<title>First", &format!("<title>{}", "x".repeat(5 << 20)));
     let endpoint = Endpoint::answering(200, "", &long).await;
     let done = world(&endpoint).run_outside(&plan(&alone(&node(json!({"limit": 2}))))).await.unwrap();
     assert_eq!(done["items"].as_array().unwrap().len(), 2);
-    // What an entity would make of itself many times over stays as it is, or is refused.
+    // An entity bomb is refused or not expanded.
     let bomb = r#"<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><rss version="2.0"><channel>
         <title>&b;</title></channel></rss>"#;
     let endpoint = Endpoint::answering(200, "", bomb).await;

@@ -1,4 +1,4 @@
-//! `slack_message`: by a webhook, as a bot, and how Slack says no.
+//! `slack_message`: by webhook, as a bot, and Slack's errors.
 
 use serde_json::{Value, json};
 use wire::ErrorCode;
@@ -34,7 +34,7 @@ async fn a_message_goes_by_webhook_or_as_a_bot() {
     assert!(sent.starts_with("POST /services/T0/B0/canary-webhook HTTP/1.1"), "{sent}");
     assert!(sent.ends_with(r#"{"blocks":[{"type":"divider"}],"text":"hi [[bot]]"}"#), "{sent}");
     assert!(sent.contains("idempotency-key: run_1-tell-1") && !sent.contains(TOKEN), "{sent}");
-    // Blocks say enough.
+    // Blocks alone are enough.
     let blocks = node(json!({"webhook_url": "[[webhook]]", "text": "", "blocks": [{"type": "divider"}]}));
     assert_eq!(world_of.run_outside(&plan(&alone(&blocks))).await, Ok(json!({"ok": true})));
     let sent = endpoint.requests.lock()[1].clone();

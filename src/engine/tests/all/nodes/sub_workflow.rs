@@ -14,7 +14,7 @@ fn call(workflow: &str, more: Value) -> Value {
     node
 }
 
-/// A workflow that answers with this template.
+/// A workflow with this output template.
 fn says(output: Value) -> Value {
     let mut graph = graph(json!([template("a", "")]), json!([["START", "a"], ["a", "END"]]));
     graph["output"] = output;

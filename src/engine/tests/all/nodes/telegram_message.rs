@@ -1,4 +1,4 @@
-//! `telegram_message`: what is sent, and how Telegram says no.
+//! `telegram_message`: requests, and Telegram's errors.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ async fn refusals_say_why_and_how_long_to_wait() {
     let error = world(&endpoint).run_outside(&plan(&alone(&node(more)))).await.unwrap_err();
     assert!(error.message.ends_with("did not respond like Telegram"), "{error}");
     assert_eq!(endpoint.requests.lock().len(), 2, "a gateway that is tired may be awake soon");
-    // A template that makes nothing of where to send it does not send it somewhere else.
+    // A template without a result must not send the message elsewhere.
     for nothing in [
         json!({"base_url": "{{ inputs.x | default(none) }}"}),
         json!({"chat": "{{ inputs.x | default(none) }}"}),
@@ -92,7 +92,7 @@ async fn refusals_say_why_and_how_long_to_wait() {
             "{error}"
         );
     }
-    // Nothing that leads elsewhere on the server is a token.
+    // A token must not change the path on the server.
     let odd = world(&endpoint).credential("bot", "../../x?y");
     let more = json!({"base_url": format!("http://{}", endpoint.at)});
     let error = odd.run_outside(&plan(&alone(&node(more)))).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! `wait_for_input`: fields, the question, its answer, its end; and what an idle run waits for.
+//! `wait_for_input`: fields, the question, its answer, its expiry; and idle runs.
 
 use std::time::Duration;
 
@@ -138,7 +138,7 @@ async fn what_waits_inside_other_nodes_is_idle_too_and_their_limits_count() {
     assert_eq!(world.activity.idle().unwrap().until, Some(noon() + TimeDelta::seconds(40)));
     world.clock.advance(Duration::from_secs(40));
     settle().await;
-    // The second item would have 50 s, and what it stands in has 5.
+    // The second item would have 50 s, but its container has 5 s.
     assert_eq!(world.activity.idle().unwrap().until, Some(noon() + TimeDelta::seconds(45)));
     run.drop_it();
     let rows = recorded(&world.journal.rows.lock());

@@ -1,4 +1,4 @@
-//! `webhook_send`: what waits in the outbox, and how it is sent from there.
+//! `webhook_send`: queued events, and their delivery.
 
 use engine::outbox::{Delivery, Undelivered, deliver};
 use kernel::SystemClock;
@@ -17,7 +17,7 @@ fn node(more: Value) -> Value {
     node
 }
 
-/// What a run of this node leaves to be sent.
+/// Returns the delivery that this node's run leaves.
 async fn left(node: &Value) -> (Delivery, Value) {
     let world = World::new().inputs(json!({"order": "[[hook]]"}));
     let output = world.run(&plan(&alone(node))).await.unwrap();

@@ -1,4 +1,4 @@
-//! `widget`, images of `show`, and what `reply` sends beside its text.
+//! `widget`, images in `show`, and everything that `reply` sends besides its text.
 
 use serde_json::{Value, json};
 use wire::ErrorCode;
@@ -101,7 +101,7 @@ async fn widgets_annotations_and_images_are_sent_in_order() {
         (resumed.sink.text(), resumed.sink.aside.lock().clone()),
         (sent, world.sink.aside.lock().clone())
     );
-    // Outside of a chat they are results alone.
+    // Outside a chat, items are only results.
     let alone = World::new().inputs(inputs);
     assert_eq!(alone.run(&plan(&graph)).await.unwrap(), output);
     assert_eq!(alone.sink.text(), "Héllo");
@@ -125,7 +125,7 @@ async fn a_run_sends_at_most_a_thousand_annotations_and_one_mebibyte_of_them() {
     }
 }
 
-/// What a finished reply has said is in its result, also if what it was filled with is gone.
+/// A finished reply's text is in its result, even if its input no longer exists.
 #[tokio::test]
 async fn a_resumed_reply_sends_its_stored_text() {
     let node = json!({"name": "n", "type": "reply", "text": "{{ inputs.text }}", "key": "k{{ inputs.text }}",

@@ -1,4 +1,4 @@
-//! Random graphs, and a model whose answers depend on what is asked alone.
+//! Random graphs, and a model whose answers depend only on the request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use crate::ports::{delay, graph, reply, template};
 
-/// `say/<anything>`: what a call is answered with depends on its key and on how often it has failed; when, on the timing.
+/// `say/<anything>`: a call's answer depends on its key and its number of failures; its time depends on `timing`.
 pub(super) struct Oracle {
     answers: u64,
     timing: u64,
     clock: ManualClock,
-    /// Failed attempts by key, those of an earlier life included.
+    /// Failed attempts by key, including those before a restart.
     failed: Mutex<BTreeMap<String, u32>>,
     asked: Mutex<BTreeSet<String>>,
 }
@@ -77,7 +77,7 @@ fn ask(name: &str, stream: bool) -> Value {
            "retry": {"max_attempts": 3, "initial_delay_seconds": 0.2}})
 }
 
-/// The workflow that others call: it asks, says, loops and may fail.
+/// The workflow that others call: it asks a model, replies, loops and may fail.
 pub(super) fn inner() -> Value {
     let nodes = json!([ask("a", true), ask("b", false), reply("c", "({{ state.n }})"), delay("d", 0.2)]);
     let again = json!({"from": ["b", "c"], "cases": [{"when": "state.n < 2", "to": "a"}], "else": "d"});
@@ -89,10 +89,11 @@ pub(super) fn inner() -> Value {
     graph
 }
 
-/// A node of this kind.
+/// Builds a node of this kind.
 fn node(name: &str, kind: u8, more: u8) -> Value {
     let each = |body: Value| {
-        // Of entries at work beside one that fails, which are still done and which is to blame depends on what comes first.
+        // If one of several concurrent entries fails, timing decides which others still finish and which failure is
+        // reported.
         let (policy, concurrency) =
             if more.is_multiple_of(4) { ("fail", 1) } else { ("continue", 1 + more % 3) };
         json!({"name": name, "type": "for_each", "items": [1, 2, 3], "concurrency": concurrency, "body": body,
@@ -127,7 +128,7 @@ fn node(name: &str, kind: u8, more: u8) -> Value {
     }
 }
 
-/// A graph that is taken, of any shape: a path with extra edges, joins, choices and loops.
+/// A valid graph of any shape: a path with extra edges, joins, choices and loops.
 pub(super) fn random_graph() -> impl Strategy<Value = Value> {
     let node = (0..11_u8, any::<u8>(), 0..6_u8, 0..8_usize, 0..4_u8);
     let edge = (0..8_usize, 0..8_usize, 0..8_usize, 0..5_u8);
@@ -175,7 +176,7 @@ pub(super) fn random_graph() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same with a few members lost, misspelt or of another kind.
+/// A random graph with a few members removed, misspelt or changed in type.
 pub(super) fn wild_graph() -> impl Strategy<Value = Value> {
     let change = (any::<prop::sample::Index>(), 0..8_u8);
     (random_graph(), prop::collection::vec(change, 0..3)).prop_map(|(mut graph, changes)| {

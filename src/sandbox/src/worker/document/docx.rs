@@ -1,4 +1,4 @@
-//! Text of a Word document: its main part, paragraph by paragraph.
+//! Word document text: the main part, paragraph by paragraph.
 
 use std::io::{BufReader, Cursor, Read};
 
@@ -11,9 +11,9 @@ use super::{Text, damaged};
 use crate::document::{DocumentLimits, DocumentProblem, DocumentText};
 
 const MAIN: &str = "word/document.xml";
-/// Bytes of the main part, unpacked.
+/// Maximum bytes of the unpacked main part.
 const UNPACKED: u64 = 24 << 20;
-/// Bytes of one tag or one run of text.
+/// Maximum bytes of a tag or text run.
 const PIECE: usize = 4 << 20;
 
 pub(super) fn read(bytes: &[u8], limits: DocumentLimits) -> Result<DocumentText, DocumentProblem> {
@@ -52,7 +52,7 @@ fn walk(part: impl std::io::BufRead, text: &mut Text) -> Result<(), DocumentProb
             Event::Start(tag) => {
                 depth = depth.saturating_add(1);
                 match tag.local_name().as_ref() {
-                    // What older programs show in place of what stands beside it.
+                    // The alternative for older programs duplicates the adjacent content.
                     b"Fallback" => left_out = left_out.saturating_add(1),
                     b"r" => runs = runs.saturating_add(1),
                     b"t" => in_text = true,
@@ -69,7 +69,7 @@ fn walk(part: impl std::io::BufRead, text: &mut Text) -> Result<(), DocumentProb
                     _ => {}
                 }
             }
-            // The same names stand in descriptions of paragraphs.
+            // Paragraph properties use the same element names.
             Event::Empty(tag) if left_out == 0 && runs > 0 => match tag.local_name().as_ref() {
                 b"tab" => text.push("\t")?,
                 b"br" | b"cr" => text.push("\n")?,

@@ -1,4 +1,4 @@
-//! News of a feed.
+//! Feed parsing.
 
 use feed_rs::model::{Entry, Link, Text};
 use feed_rs::parser;
@@ -7,9 +7,9 @@ use super::damaged;
 use crate::document::{DocumentLimits, DocumentProblem};
 use crate::feed::{Feed, FeedItem, FeedText};
 
-/// Reads the first items, as many as there may be pages.
+/// Reads the first items, up to the page limit.
 pub(super) fn read(bytes: &[u8], from: String, limits: DocumentLimits) -> Result<Feed, DocumentProblem> {
-    // What HTML there is becomes text later: nothing of it is shown as a page.
+    // A later step converts HTML to text; it is never rendered as a page.
     let parser = parser::Builder::new().sanitize_content(false).base_uri(Some(from)).id_generator(id).build();
     let feed = parser.parse(bytes).map_err(|error| damaged(error.to_string()))?;
     let items: Vec<FeedItem> = feed.entries.into_iter().take(limits.pages).map(item).collect();
@@ -24,7 +24,7 @@ pub(super) fn read(bytes: &[u8], from: String, limits: DocumentLimits) -> Result
     Ok(Feed { title: feed.title.map(text), link: page(feed.links), items })
 }
 
-/// The same for the same item each time it is read, where the feed gives it none.
+/// A stable id for an item without one.
 fn id(links: &[Link], title: &Option<Text>, from: Option<&str>) -> String {
     match (links, title) {
         ([], None) => String::new(),
@@ -63,7 +63,7 @@ fn is_html(kind: &str) -> bool {
     matches!(kind, "html" | "xhtml" | "xml")
 }
 
-/// What an item without id, link and title is known by: its time and its first words.
+/// An id for an item without id, link and title: its time and its first characters.
 fn beginning(entry: &Entry) -> String {
     let said = entry.summary.as_ref().map(|summary| summary.content.as_str());
     let said =
@@ -73,7 +73,7 @@ fn beginning(entry: &Entry) -> String {
     time + &said.chars().take(80).collect::<String>()
 }
 
-/// The page among the links: what has no other purpose.
+/// The item's web page: a link without another purpose.
 fn page(links: Vec<Link>) -> Option<String> {
     let is_page = |link: &&Link| link.rel.as_deref().is_none_or(|rel| rel == "alternate");
     links.iter().find(is_page).or(links.first()).map(|link| link.href.clone())

@@ -1,20 +1,20 @@
-//! What a font tells of its codes: which letters they are, and how wide.
+//! Fonts: map character codes to text and widths.
 
 use std::collections::BTreeMap;
 
 use lopdf::{Dictionary, Document, Encoding, Object};
 
-/// Bytes of a font's map to Unicode, unpacked.
+/// Maximum bytes of a font's unpacked Unicode map.
 const MAP: usize = 4 << 20;
-/// Codes that one entry of the widths may span.
+/// Maximum codes per entry in the width table.
 const SPAN: u32 = 65_536;
 
-/// A font of a page.
+/// A font used on a page.
 pub(super) struct Font<'a> {
     encoding: Encoding<'a>,
     widths: BTreeMap<u32, f32>,
     default: f32,
-    /// Codes are of two bytes.
+    /// Whether codes have two bytes.
     wide: bool,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Font<'a> {
 
     fn read_simple(&mut self, document: &Document, font: &Dictionary) {
         let first = font.get_deref(b"FirstChar", document).ok().and_then(code).unwrap_or_default();
-        // Those of a Type 3 font are in units of its own.
+        // A Type 3 font uses its own units.
         if font.get(b"Subtype").and_then(Object::as_name).is_ok_and(|name| name == b"Type3") {
             return;
         }
@@ -69,13 +69,13 @@ impl<'a> Font<'a> {
         }
     }
 
-    /// The letters of these codes; what the font does not tell is left out.
+    /// Returns the text of these codes; unmapped codes are omitted.
     pub(super) fn text(&self, codes: &[u8]) -> String {
         self.encoding.bytes_to_string(codes).unwrap_or_default()
     }
 
-    /// How wide these codes are together, in thousandths of the font's size; how many they are, and how many of them are
-    /// spaces that can be stretched.
+    /// Returns the total width of these codes in thousandths of the font size, their count, and how many are
+    /// stretchable spaces.
     pub(super) fn measure(&self, codes: &[u8]) -> (f32, f32, f32) {
         let of = |code: u32| self.widths.get(&code).copied().unwrap_or(self.default);
         if self.wide {

@@ -1,6 +1,6 @@
-//! Places on a page.
+//! Positions on a page.
 
-/// An affine map, as PDF writes it: `[a b c d e f]`.
+/// An affine transformation in PDF notation: `[a b c d e f]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Matrix {
     pub(super) a: f32,
@@ -25,7 +25,7 @@ impl Matrix {
         Self { e, f, ..Self::ONE }
     }
 
-    /// First this one, then `other`.
+    /// Applies `self`, then `other`.
     pub(super) fn then(self, other: Self) -> Self {
         Self {
             a: self.a * other.a + self.b * other.c,
@@ -37,7 +37,7 @@ impl Matrix {
         }
     }
 
-    /// How long the step from one place to another is along the line of writing, and across it.
+    /// The distance from one position to another along the writing direction, and across it.
     pub(super) fn step(self, from: (f32, f32)) -> (f32, f32) {
         let length = self.a.hypot(self.b);
         let (x, y) = (self.e - from.0, self.f - from.1);

@@ -1,4 +1,4 @@
-//! Text of documents.
+//! Document text extraction.
 
 mod docx;
 mod feed;
@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
 use crate::frame::Answer;
 
-/// Reads a document. A reader that panics says no more than that.
+/// Reads a document. A panic in the reader becomes a problem without details.
 pub(super) fn read(kind: DocumentKind, data: String, limits: DocumentLimits) -> Answer {
     let read = |bytes: &[u8]| match kind {
         DocumentKind::Pdf => pdf::read(bytes, limits),
@@ -28,7 +28,7 @@ pub(super) fn read_feed(data: String, from: String, limits: DocumentLimits) -> A
     reading(data, move |bytes| feed::read(bytes, from, limits)).map_or_else(Answer::Unreadable, Answer::Feed)
 }
 
-/// Calls a reader with the bytes of base64.
+/// Decodes base64 and calls a reader with the bytes.
 pub(super) fn reading<T>(
     data: String,
     read: impl FnOnce(&[u8]) -> Result<T, DocumentProblem> + UnwindSafe,
@@ -56,7 +56,7 @@ impl Text {
         Self { text: String::new(), most }
     }
 
-    /// Appends a piece; what PostgreSQL and JSON readers stumble over stays out.
+    /// Appends a piece without the characters that PostgreSQL and JSON readers reject.
     fn push(&mut self, piece: &str) -> Result<(), DocumentProblem> {
         if self.text.len().saturating_add(piece.len()) > self.most {
             let message = format!("its text is larger than {} bytes", self.most);
@@ -66,20 +66,20 @@ impl Text {
         Ok(())
     }
 
-    /// Ends the line that stands there, if one does.
+    /// Ends the current line, if it is not empty.
     fn end_line(&mut self) -> Result<(), DocumentProblem> {
         self.trim_spaces();
         if self.text.is_empty() || self.text.ends_with(['\n', '\u{c}']) { Ok(()) } else { self.push("\n") }
     }
 
-    /// Leaves one empty line.
+    /// Ends the paragraph with one empty line.
     fn end_paragraph(&mut self) -> Result<(), DocumentProblem> {
         self.end_line()?;
         let is_begun = !self.text.is_empty() && !self.text.ends_with(['\u{c}']);
         if is_begun && !self.text.ends_with("\n\n") { self.push("\n") } else { Ok(()) }
     }
 
-    /// One space between words.
+    /// Adds a space between words, but never two.
     fn space(&mut self) -> Result<(), DocumentProblem> {
         if self.text.is_empty() || self.text.ends_with(char::is_whitespace) { Ok(()) } else { self.push(" ") }
     }

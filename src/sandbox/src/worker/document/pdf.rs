@@ -1,5 +1,5 @@
-//! Text of a PDF, in the order in which its pages draw it. A page has no words and no lines, only places of letters: a
-//! gap is a space, a step across the line of writing a new line.
+//! PDF text in drawing order. A PDF page has no words or lines, only positioned glyphs: a gap becomes a space, and a
+//! step across the writing direction a new line.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,13 +12,13 @@ use super::matrix::Matrix;
 use super::{Text, damaged};
 use crate::document::{DocumentLimits, DocumentProblem, DocumentText};
 
-/// Bytes of a stream, unpacked.
+/// Maximum bytes of an unpacked stream.
 const STREAM: usize = 24 << 20;
-/// Forms inside one another.
+/// Maximum nesting of forms.
 const DEPTH: u32 = 8;
-/// Saved states of a page inside one another.
+/// Maximum nesting of saved graphics states.
 const SAVED: usize = 256;
-/// Parts of the font's size: a gap that is a space, a step that is another line, one that is another paragraph.
+/// Thresholds relative to the font size: a gap that is a space, a step to another line, a step to another paragraph.
 const SPACE: f32 = 0.17;
 const LINE: f32 = 0.5;
 const PARAGRAPH: f32 = 1.8;
@@ -75,7 +75,7 @@ fn page(document: &Document, id: ObjectId, text: &mut Text) -> Result<(), Docume
     pen.draw(&content, &resources, Matrix::ONE, 0)
 }
 
-/// What `q` saves and `Q` brings back.
+/// The graphics state that `q` saves and `Q` restores.
 #[derive(Clone)]
 struct State<'a> {
     page: Matrix,
@@ -87,11 +87,11 @@ struct State<'a> {
     leading: f32,
 }
 
-/// Writes down what is drawn.
+/// Extracts text from drawing operators.
 struct Pen<'a, 'b> {
     document: &'a Document,
     text: &'b mut Text,
-    /// Where what was drawn last ends, and how large it was.
+    /// The end position of the last drawn text, and its font size.
     end: Option<((f32, f32), f32)>,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Pen<'a, '_> {
         Ok(())
     }
 
-    /// Shows a text, or texts with the steps between them.
+    /// Shows a text, or several texts with steps between them.
     fn show(&mut self, shown: &Object, state: &State<'a>, at: &mut Matrix) -> Result<(), DocumentProblem> {
         match shown {
             Object::String(codes, _) => self.show_codes(codes, state, at),
@@ -228,7 +228,7 @@ impl<'a> Pen<'a, '_> {
         Font::read(self.document, dictionary(self.document, font)?).map(Rc::new)
     }
 
-    /// Draws a form where it stands.
+    /// Draws a form at its position.
     fn form(
         &mut self,
         resources: &[&'a Dictionary],

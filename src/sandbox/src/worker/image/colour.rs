@@ -1,13 +1,13 @@
-//! The name of an image's dominant colour.
+//! Names an image's dominant colour.
 
 use std::collections::BTreeMap;
 
 use image::{DynamicImage, Rgba};
 
-/// The longest side of the image whose pixels are counted.
+/// Maximum side of the image whose pixels are counted.
 const SIDE: u32 = 64;
 
-/// The colour that most pixels have; those that are fully transparent do not count.
+/// Returns the most frequent colour; fully transparent pixels are ignored.
 pub(super) fn dominant(image: &DynamicImage) -> &'static str {
     let is_small = image.width().max(image.height()) <= SIDE;
     let pixels = if is_small { image.to_rgba8() } else { image.thumbnail(SIDE, SIDE).into_rgba8() };
@@ -21,7 +21,7 @@ pub(super) fn dominant(image: &DynamicImage) -> &'static str {
     most.map_or("transparent", |(name, _)| name)
 }
 
-/// The basic colour that is nearest to what people call a colour: by hue, and by brightness where that changes the name.
+/// Names a pixel's basic colour: by hue, and by brightness where it changes the name.
 fn name(red: u8, green: u8, blue: u8) -> &'static str {
     let [red, green, blue] = [red, green, blue].map(i32::from);
     let (most, least) = (red.max(green).max(blue), red.min(green).min(blue));
@@ -29,7 +29,7 @@ fn name(red: u8, green: u8, blue: u8) -> &'static str {
     if most < 40 {
         return "black";
     }
-    // Percent of the brightest channel.
+    // Percentage of the brightest channel.
     let saturation = chroma * 100 / most;
     if saturation < 12 || chroma < 16 {
         return match light {

@@ -1,4 +1,4 @@
-//! Facts and previews of images.
+//! Image facts and previews.
 
 mod colour;
 mod jpeg;
@@ -19,7 +19,7 @@ use crate::document::DocumentProblem;
 use crate::frame::Answer;
 use crate::image::{ImageFacts, ImageKind, ImageLimits, LARGEST_PREVIEW};
 
-/// Reads an image. A decoder that panics makes it a damaged one.
+/// Reads an image. A panic in the decoder is reported as a damaged image.
 pub(super) fn read(kind: ImageKind, data: String, limits: ImageLimits) -> Answer {
     reading(data, move |bytes| facts(kind, bytes, limits)).map_or_else(Answer::Unreadable, Answer::Image)
 }
@@ -27,11 +27,11 @@ pub(super) fn read(kind: ImageKind, data: String, limits: ImageLimits) -> Answer
 fn facts(kind: ImageKind, bytes: &[u8], limits: ImageLimits) -> Result<ImageFacts, DocumentProblem> {
     let input = Cursor::new(bytes);
     match kind {
-        // Only this decoder allocates by its header, and unpacks metadata, before its size can be checked.
+        // Only this decoder allocates based on the header, and unpacks metadata, before the size can be checked.
         ImageKind::Png => decoded(PngDecoder::with_limits(input, bounds(limits)), bytes.len(), limits),
         ImageKind::Jpeg => {
             let facts = decoded(JpegDecoder::new(input), bytes.len(), limits)?;
-            // The decoder fills what is missing with gray.
+            // The decoder fills missing pixels with gray.
             if jpeg::is_complete(bytes) { Ok(facts) } else { Err(damaged("it is truncated")) }
         }
         ImageKind::Gif => decoded(GifDecoder::new(input), bytes.len(), limits),
@@ -61,7 +61,7 @@ fn decoded(
         _ => {}
     }
     decoder.set_limits(bounds(limits)).map_err(problem)?;
-    // Metadata that cannot be read does not make an image a damaged one.
+    // Unreadable metadata does not make an image damaged.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let whole = DynamicImage::from_decoder(decoder).map_err(problem)?;
     let is_small = width.max(height) <= limits.side;
@@ -77,7 +77,7 @@ fn decoded(
     Ok(ImageFacts { width, height, colour, preview })
 }
 
-/// WebP as base64. Without loss a photo may be large, so it becomes smaller until it fits.
+/// Encodes WebP as base64. Lossless photos can be large, so the image is scaled down until it fits.
 fn preview(image: DynamicImage) -> Result<String, DocumentProblem> {
     let mut image: DynamicImage =
         if image.color().has_alpha() { image.into_rgba8().into() } else { image.into_rgb8().into() };
@@ -92,7 +92,7 @@ fn preview(image: DynamicImage) -> Result<String, DocumentProblem> {
     }
 }
 
-/// Whether width and height change places.
+/// Whether the orientation swaps width and height.
 fn is_turned(orientation: Orientation) -> bool {
     match orientation {
         Orientation::NoTransforms

@@ -1,4 +1,4 @@
-//! Turns that are killed anywhere: what readers have is what is stored, and nothing is received twice.
+//! Turns killed at any point: readers have exactly the stored output, and receive nothing twice.
 
 use kernel::SeededRandom;
 
@@ -40,7 +40,7 @@ fn scripts() -> Vec<Vec<Act>> {
             Undo(vec![Undone::Item, Undone::Message(4)]),
             Text("stays"),
         ],
-        // Hidden items are not in the stream: where they stood among others is not known after a kill.
+        // Hidden items are not in the stream, so their position among other items is unknown after a kill.
         vec![
             Item(Some("k"), Some(task("a"))),
             Item(None, Some(hidden("1"))),
@@ -49,7 +49,7 @@ fn scripts() -> Vec<Vec<Act>> {
             Item(None, Some(task("c"))),
             Text("d"),
         ],
-        // Nothing is removed, and a failed attempt counts it.
+        // Removing nothing also counts when an attempt fails.
         vec![
             Text("a"),
             Item(None, Some(task("b"))),
@@ -73,7 +73,7 @@ fn scripts() -> Vec<Vec<Act>> {
             More("w", growing("Hello", "2")),
             Item(Some("w"), Some(growing("Hello!", "3"))),
         ],
-        // Completed at the end, with what no update says.
+        // Completed at the end, including content that updates cannot express.
         vec![
             More("l", list(&["a"], None)),
             More("l", list(&["a", "b"], None)),
@@ -86,7 +86,7 @@ fn scripts() -> Vec<Vec<Act>> {
             More("k", widget("replaced")),
             More("k", widget("replaced again")),
         ],
-        // Gone while it is open, and again.
+        // Removed while open, then added again.
         vec![More("k", widget("a")), Item(Some("k"), None), More("k", task("b")), Text("x")],
         vec![More("earlier", task("1")), More("k", task("2")), Item(Some("k"), Some(task("3"))), Text("x")],
         vec![
@@ -123,8 +123,8 @@ fn scripts() -> Vec<Vec<Act>> {
     ]
 }
 
-/// After a kill at every place, and a second one at every later place, the thread is what it is without kills, and no reader
-/// receives an item twice.
+/// After a kill at every point, and a second one at every later point, the thread is the same as without kills, and
+/// readers receive no item twice.
 #[test]
 fn a_run_that_is_killed_anywhere_sends_what_it_sends_without_a_kill() {
     for dialect in [Dialect::Interface, Dialect::Chatkit] {
@@ -156,7 +156,7 @@ fn a_run_that_is_killed_anywhere_sends_what_it_sends_without_a_kill() {
     }
 }
 
-/// A run whose nodes do something else after the kill ends with what it did then.
+/// A run whose nodes act differently after the kill ends with the later output.
 #[test]
 fn a_run_that_does_something_else_after_a_kill_replaces_and_removes() {
     let random = SeededRandom::new(7);
@@ -178,7 +178,7 @@ fn a_run_that_does_something_else_after_a_kill_replaces_and_removes() {
                 second.settle();
                 world.commit(&mut second);
                 world.check_reader();
-                // A removal stands.
+                // A removal is final.
                 let is_removed = |act: &Act| matches!(act, Act::Item(Some("earlier"), None));
                 let mut alone = match before[..killed].iter().any(is_removed) {
                     true => World::default(),
@@ -189,7 +189,7 @@ fn a_run_that_does_something_else_after_a_kill_replaces_and_removes() {
                 whole.settle();
                 alone.commit(&mut whole);
                 let place = format!("{:?} then {after:?}, {dialect:?}", &before[..killed]);
-                // Items that no reader receives keep their order among themselves.
+                // Items hidden from readers keep their relative order.
                 let parted = |world: &World| -> (Vec<ItemBody>, Vec<ItemBody>) {
                     world
                         .contents()
@@ -202,7 +202,7 @@ fn a_run_that_does_something_else_after_a_kill_replaces_and_removes() {
     }
 }
 
-/// Another key is another item, also for the next attempt of the same node.
+/// A different key creates a different item, even in the next attempt by the same node.
 #[test]
 fn an_attempt_with_another_key_sends_another_item() {
     for dialect in [Dialect::Interface, Dialect::Chatkit] {
@@ -243,7 +243,7 @@ fn a_failed_run_keeps_what_readers_know() {
     }
 }
 
-/// A turn that is stopped removes its open items, and one that parks completes them.
+/// A stopped turn removes its open items, and a parked turn completes them.
 #[test]
 fn open_items_end_with_their_turn_and_before_it_waits() {
     for dialect in [Dialect::Interface, Dialect::Chatkit] {
@@ -273,7 +273,7 @@ fn open_items_end_with_their_turn_and_before_it_waits() {
             parked.check_reader();
             let all = [growing("a", "1"), task("complete"), list(&["b"], None)];
             assert_eq!(parked.contents(), all);
-            // What follows replaces them.
+            // Later states replace them.
             let mut later = next_life(&parked, dialect);
             play(&mut parked, &mut later, &script, &|_| true);
             play(&mut parked, &mut later, &[Act::More("a", growing("ab", "1"))], &|_| true);
@@ -286,7 +286,7 @@ fn open_items_end_with_their_turn_and_before_it_waits() {
     }
 }
 
-/// Updates are small: no reader receives a whole widget for a word.
+/// Updates are small: readers do not receive a whole widget for each word.
 #[test]
 fn open_items_are_told_in_updates() {
     let mut writer = fresh(Dialect::Chatkit);
@@ -318,7 +318,7 @@ fn open_items_are_told_in_updates() {
     assert_eq!(kinds, expected);
 }
 
-/// What no update says, a text to copy or a summary, does not make readers see earlier states again.
+/// Content without updates, such as a copy text or a summary, does not make readers see earlier states again.
 #[test]
 fn a_resumed_turn_repeats_no_update() {
     let card = |text: &str| match growing(text, "1") {
@@ -353,7 +353,7 @@ fn a_resumed_turn_repeats_no_update() {
     }
 }
 
-/// Annotations of an attempt that failed are gone, also those at the end of what stays.
+/// A failed attempt's annotations are removed, even at the end of text that stays.
 #[test]
 fn an_annotation_is_taken_back_with_its_text() {
     for dialect in [Dialect::Interface, Dialect::Chatkit] {

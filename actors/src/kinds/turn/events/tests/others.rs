@@ -1,10 +1,10 @@
-//! Turns that have waited, and what other turns did meanwhile.
+//! Parked turns, and changes by other turns meanwhile.
 
 use super::world::*;
 use super::*;
 
-/// The items of the thread and of the reader, after a turn that has waited. `meanwhile` is what another turn did; its events are not
-/// in this turn's stream.
+/// Returns the items in the thread and at the reader after a parked turn was resumed. `meanwhile` is another turn's
+/// change; its events are not in this turn's stream.
 fn resumed_after(
     before: &[Act],
     meanwhile: impl Fn(&mut World),
@@ -24,7 +24,7 @@ fn resumed_after(
     world.contents()
 }
 
-/// What another turn does with the newest item of a key.
+/// Another turn's change to the newest item with a key.
 fn other_turn(key: &'static str, body: Option<ItemBody>) -> impl Fn(&mut World) {
     move |world| {
         let id = world.with_key(key).unwrap().id.0.to_vec();
@@ -36,8 +36,8 @@ fn other_turn(key: &'static str, body: Option<ItemBody>) -> impl Fn(&mut World) 
     }
 }
 
-/// A turn that waits is resumed after others: what they have changed or removed meanwhile stays, also if the turn changed it before
-/// them, and whether the turn sends its own change again, not, or takes it back.
+/// Changes and removals by other turns during a wait stay, even if the resumed turn changed the item before them, and
+/// whether it repeats, omits or takes back that change.
 #[test]
 fn what_another_turn_has_changed_meanwhile_stays() {
     use Act::{Item, Text, Undo};
@@ -61,7 +61,7 @@ fn what_another_turn_has_changed_meanwhile_stays() {
             let removed = resumed_after(&before, other_turn("own", None), &after(&acts), dialect);
             assert_eq!(removed, [task("0"), said()], "{acts:?}");
         }
-        // What the turn changes after that is its own.
+        // A change by the turn after that is new.
         let acts = [vec![own()], after(&[]), vec![Item(Some("own"), Some(task("again")))]].concat();
         let changed = resumed_after(&before, other_turn("own", theirs()), &acts, dialect);
         assert_eq!(changed, [task("0"), task("again"), said()]);
@@ -70,7 +70,7 @@ fn what_another_turn_has_changed_meanwhile_stays() {
     }
 }
 
-/// Another turn has given the key to an item of its own.
+/// Another turn has reused the key for a new item.
 #[test]
 fn a_newer_item_of_another_turn_stays() {
     use Act::{Item, Text};
@@ -94,7 +94,7 @@ fn a_newer_item_of_another_turn_stays() {
     }
 }
 
-/// What an attempt that failed has sent is in the stream, and is not produced again.
+/// A failed attempt's output is in the stream, and is not produced again.
 #[test]
 fn a_retried_attempt_costs_a_resumed_turn_nothing() {
     use Act::{Item, Text, Undo};

@@ -1,4 +1,4 @@
-//! A made-up graph, a database and a reader.
+//! A simulated graph, database and reader.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What a node of a made-up graph does.
+/// An action by a node in the simulated graph.
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     Text(&'static str),
@@ -14,7 +14,7 @@ pub(super) enum Act {
     Item(Option<&'static str>, Option<ItemBody>),
     /// A state of an item that stays open.
     More(&'static str, ItemBody),
-    /// An annotation so many characters before the end.
+    /// An annotation this many characters before the end.
     Annotate(&'static str, usize),
     /// The last attempt has failed.
     Undo(Vec<Undone>),
@@ -34,7 +34,7 @@ pub(super) fn widget(text: &str) -> ItemBody {
     ItemBody::Widget { widget, copy_text: None }
 }
 
-/// With a text that streams, and what else stands in the card.
+/// A card with a streaming text and a second component.
 pub(super) fn growing(text: &str, rest: &str) -> ItemBody {
     let children = json!([{"type": "Text", "id": "t", "value": text, "streaming": true}, {"type": "Title", "value": rest}]);
     let widget = serde_json::from_value(json!({"type": "Card", "children": children})).unwrap();
@@ -56,23 +56,23 @@ pub(super) fn image(url: Option<&str>, progress: Option<f64>) -> ItemBody {
     ItemBody::GeneratedImage { image, progress }
 }
 
-/// The database and a reader.
+/// The simulated database and reader.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) rows: BTreeMap<Vec<u8>, (Option<String>, ThreadItem)>,
-    /// Items of later turns.
+    /// Items added by later turns.
     pub(super) others: Vec<Vec<u8>>,
-    /// Of items of earlier turns.
+    /// The prior content of items from earlier turns.
     pub(super) before: BTreeMap<Vec<u8>, ThreadItem>,
     pub(super) shown: Vec<(String, ItemBody)>,
-    /// Ids of those that are not complete.
+    /// Ids of incomplete items.
     pub(super) open: Vec<String>,
     pub(super) stored: Vec<store::StoredFrames>,
     pub(super) sequence: u64,
 }
 
 impl World {
-    /// With an item of an earlier turn.
+    /// Starts with an item from an earlier turn.
     pub(super) fn with(key: &str, body: ItemBody) -> Self {
         let mut world = Self::default();
         let id = ItemKey([0; 24]);
@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    /// What the thread contains, without ids.
+    /// The thread's contents, without ids.
     pub(super) fn contents(&self) -> Vec<ItemBody> {
         self.rows.values().map(|(_, item)| item.body.clone()).collect()
     }
@@ -190,7 +190,7 @@ impl World {
     }
 }
 
-/// Plays acts; commits after those that `commits` names.
+/// Plays acts, and commits after those that `commits` selects.
 pub(super) fn play(
     world: &mut World,
     writer: &mut ChatEvents,
@@ -222,7 +222,7 @@ fn send(world: &World, writer: &mut ChatEvents, key: Option<&str>, body: Option<
     writer.item(SentItem { key: key.map(str::to_owned), body, more }, earlier);
 }
 
-/// The writer of a later life.
+/// The writer in a later life.
 pub(super) fn next_life(world: &World, dialect: Dialect) -> ChatEvents {
     let resumed = fold(Resumed::default(), &world.stored, THREAD, dialect);
     let named = resumed.sent.ids();

@@ -22,7 +22,7 @@ fn image(url: Option<&str>, progress: Option<f64>) -> ItemBody {
     ItemBody::GeneratedImage { image, progress }
 }
 
-/// The names of the updates, and the state that a reader has after them.
+/// Returns the update names, and the reader's state after them.
 fn told(known: &ItemBody, next: &ItemBody) -> (Vec<String>, ItemBody) {
     let updates = between(known, next);
     let mut body = known.clone();
@@ -62,7 +62,7 @@ fn the_smallest_update_of_a_widget_is_told() {
             card(json!([{"type": "Markdown", "id": "t", "value": "ab", "streaming": false}])),
             "widget.component.updated",
         ),
-        // The component without an id is in one that has an id.
+        // The component without an id is inside one with an id.
         (card(json!([row(image("a"))])), card(json!([row(image("b"))])), "widget.component.updated"),
         (card(json!([image("a")])), card(json!([image("b")])), "widget.root.updated"),
         (card(json!([text("a"), image("a")])), card(json!([text("b"), image("b")])), "widget.root.updated"),
@@ -108,7 +108,7 @@ fn an_image_is_told_with_its_progress() {
     let (names, body) = told(&image(None, Some(0.1)), &image(Some("https://e.org/1"), Some(0.5)));
     assert_eq!((names.len(), body), (1, image(Some("https://e.org/1"), Some(0.5))));
     assert_eq!(between(&image(Some("u"), Some(0.5)), &image(Some("u"), Some(0.6))).len(), 1);
-    // No update can say that there is none.
+    // No update can remove the progress.
     assert!(between(&image(None, None), &image(None, Some(0.5))).is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Which runs of an app have started or changed their state since the last look.
+//! Follows an app's runs: finds runs that started or changed state since the last poll.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -11,37 +11,37 @@ use wire::{AppRunRecord, AppRunState, Listed};
 use crate::options::Session;
 use crate::output::{Failure, complain};
 
-/// Between two polls.
+/// Time between polls.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The first page of a poll, which has few new runs or none.
+/// Size of a poll's first page; a poll usually finds few new runs.
 const FIRST_PAGE: u32 = 20;
 const PAGE: u32 = 200;
-/// How much later than a newer run a run can become visible.
+/// Maximum delay until a run becomes visible after a newer run.
 const OVERLAP: TimeDelta = TimeDelta::seconds(10);
-/// Pauses between attempts while the service does not answer.
+/// Backoff between attempts while the service does not respond.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What was printed or passed over of an app's runs.
+/// An app's runs that were printed or skipped.
 pub(super) struct Follower<'a> {
     session: &'a Session,
     app: &'a str,
     filter: AppRunsFilter,
-    /// Runs since `since`, and earlier ones that have not ended.
+    /// Runs since `since`, and earlier unfinished runs.
     known: HashMap<String, Known>,
-    /// Earlier runs are not new; `None`: there was no run.
+    /// Runs before this time are not new; `None` if there was no run.
     since: Option<DateTime<FixedOffset>>,
     failures: u32,
 }
 
-/// A run as it was last seen.
+/// A run's last seen state.
 struct Known {
     state: AppRunState,
     at: DateTime<FixedOffset>,
 }
 
 impl<'a> Follower<'a> {
-    /// Passes over the runs that are there.
+    /// Skips the existing runs.
     pub(super) async fn start(
         session: &'a Session,
         app: &'a str,
@@ -49,7 +49,7 @@ impl<'a> Follower<'a> {
     ) -> Result<Self, Failure> {
         let mut follower = Self { session, app, filter, known: HashMap::new(), since: None, failures: 0 };
         let newest = Part { limit: Some(1), cursor: None };
-        // A service that cannot be reached at the start is the wrong one.
+        // A service that cannot be reached at the start is probably the wrong one, so this is an error.
         let newest = session.client.app_runs(app, &AppRunsFilter::default(), &newest).await;
         let newest = newest.map_err(|error| session.failed(error))?.data.into_iter().next();
         follower.since = newest.as_ref().and_then(begun).map(|at| at - OVERLAP);
@@ -62,7 +62,7 @@ impl<'a> Follower<'a> {
         Ok(follower)
     }
 
-    /// Waits until it is time to look again.
+    /// Waits until the next poll.
     pub(super) async fn wait(&self) {
         SystemClock::new().sleep(POLL_INTERVAL).await;
     }
@@ -74,7 +74,7 @@ impl<'a> Follower<'a> {
         before.is_none_or(|before| before.state != run.state)
     }
 
-    /// The runs that match and are new or have another state, the oldest first.
+    /// Matching runs that are new or changed state, oldest first.
     pub(super) async fn changed(&mut self) -> Result<Vec<AppRunRecord>, Failure> {
         let mut moved = self.moved().await?;
         let mut found = Vec::new();
@@ -94,7 +94,7 @@ impl<'a> Follower<'a> {
                 break;
             }
         }
-        // They were deleted.
+        // Deleted runs.
         self.known.retain(|id, _| !moved.contains(id));
         found.reverse();
         let newest = found.last().and_then(begun).map(|at| at - OVERLAP);
@@ -105,7 +105,7 @@ impl<'a> Follower<'a> {
         Ok(found)
     }
 
-    /// Known runs that had not ended and have another state now.
+    /// Known unfinished runs whose state has changed.
     async fn moved(&mut self) -> Result<HashSet<String>, Failure> {
         let open = self.known.iter().filter(|(_, known)| !known.state.is_final());
         let mut open: HashSet<String> = open.map(|(id, _)| id.clone()).collect();
@@ -134,7 +134,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Reads a page, however long the service does not answer.
+    /// Reads a page; retries until the service responds.
     async fn page(&mut self, filter: &AppRunsFilter, part: &Part) -> Result<Listed<AppRunRecord>, Failure> {
         loop {
             let error = match self.session.client.app_runs(self.app, filter, part).await {
@@ -163,7 +163,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// When a run was accepted.
+/// The time at which a run was accepted.
 fn begun(run: &AppRunRecord) -> Option<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc3339(&run.created_at).ok()
 }

@@ -66,7 +66,7 @@ impl From<State> for AppRunState {
 }
 
 impl Logs {
-    /// Returns how to print errors, too.
+    /// Returns the outcome, and the output format for errors.
     pub(super) fn run(&self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.named.options.clone().or(outer);
         let work = || {
@@ -106,7 +106,7 @@ impl Logs {
         }
     }
 
-    /// The newest runs, the oldest of them first.
+    /// The newest runs, in ascending order.
     async fn newest(&self, session: &Session) -> Result<Vec<AppRunRecord>, Failure> {
         let filter = self.filter();
         let read = async |part: &Part| {

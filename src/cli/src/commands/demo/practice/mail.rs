@@ -1,4 +1,4 @@
-//! The simulated mail server: shows each mail instead of delivering it.
+//! The simulated mail server: prints each mail instead of delivering it.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,10 +8,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::services::told;
 
-/// Bytes of a mail that are shown.
+/// Maximum printed bytes per mail.
 const SHOWN: usize = 2_000;
 
-/// Starts it; returns its address.
+/// Starts the server; returns its address.
 pub(super) async fn start() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
@@ -25,7 +25,7 @@ pub(super) async fn start() -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// Takes mails until the sender leaves.
+/// Accepts mails until the sender disconnects.
 async fn serve(stream: TcpStream) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read).lines();

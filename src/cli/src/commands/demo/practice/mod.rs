@@ -1,4 +1,5 @@
-//! `callboard demo --practice`: the workflows of `examples/` with sample data, against simulated services of this process.
+//! `callboard demo --practice`: the workflows of `examples/` with sample data, against simulated services in this
+//! process.
 
 mod mail;
 mod services;
@@ -27,14 +28,14 @@ impl Practice {
         Ok(Self { services: format!("http://{services}"), mail })
     }
 
-    /// The configuration that reaches them.
+    /// A configuration that uses the simulated services.
     pub(super) fn config(&self, source: Source) -> Result<Config, Failure> {
         let address = self.services.trim_start_matches("http://");
         let source = source
             .with("SERVICE_EGRESS_ALLOW", json!([address]).to_string())
             .with("SERVICE_SMTP_URL", format!("smtp://{}", self.mail))
             .with("SERVICE_MAIL_FROM", "Callboard <demo@example.com>".to_owned())
-            // The folder has a key of its own.
+            // The folder has its own key.
             .with("SERVICE_VAULT_KEYS", String::new());
         Config::load(&source).map_err(|problems| Failure::from(crate::commands::told(&problems)))
     }

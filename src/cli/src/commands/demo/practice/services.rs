@@ -1,4 +1,4 @@
-//! The simulated services: a shop, its analytics, a web page, Slack, and who starts releases. They keep nothing.
+//! The simulated services: a shop, its analytics, a web page, Slack, and a release starter. They store nothing.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::output::say;
 use crate::terminal::harmless;
 
-/// The port that is tried first: a workflow of an earlier demo names it.
+/// The preferred port: a workflow of an earlier demo names it.
 const PORT: u16 = 8010;
-/// Whose orders they are.
+/// The email address for all orders.
 const EMAIL: &str = "ana@example.com";
 /// The page that `learn` reads.
 const HANDBOOK: &str = include_str!("../../../../../../examples/ask-documents/handbook.md");
 
-/// Starts them; returns their address.
+/// Starts the services; returns their address.
 pub(super) fn start() -> io::Result<SocketAddr> {
     let server = || {
         HttpServer::new(|| {
@@ -44,7 +44,7 @@ pub(super) fn start() -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// What the report counts.
+/// The orders that the report counts.
 async fn orders() -> HttpResponse {
     HttpResponse::Ok().json(json!({"orders": [
         {"state": "paid", "total": 30.0, "lines": [{"product": "Tea", "count": 2}, {"product": "Cup", "count": 1}]},
@@ -86,7 +86,7 @@ async fn release(body: Bytes) -> HttpResponse {
     HttpResponse::Ok().json(json!({"ok": true}))
 }
 
-/// Shows what has reached a simulated service. A terminal that is gone is no fault of the sender.
+/// Prints a request to a simulated service. A closed terminal must not fail the request.
 pub(super) fn told(text: &str) {
     let _ = say(format_args!("\n[simulated] {}", harmless(text)));
 }

@@ -1,4 +1,4 @@
-//! Publishes the workflows of `examples/` and says how to try each.
+//! Publishes the workflows of `examples/` and explains how to try each.
 
 use client::{Client, ClientError, Part, RunOptions};
 use serde_json::{Map, Value, json};
@@ -11,17 +11,17 @@ use super::Practice;
 use crate::output::{Failure, say};
 use crate::terminal::Paint;
 
-/// Sent by the simulated CI in the header `X-Token`.
+/// The simulated CI's `X-Token` header.
 const CI_TOKEN: &str = "practice-ci-0123456789";
 const INVOICE: &str = include_str!("../../../../../../examples/invoice-extraction/sample.txt");
 
-/// A workflow of `examples/`.
+/// A workflow from `examples/`.
 struct Example {
     handle: &'static str,
     graph: &'static str,
-    /// `practice.json`: what the upload's `--config` takes.
+    /// `practice.json`: the upload's `--config`.
     config: &'static str,
-    /// What its page offers to say; none: it is no chat.
+    /// Prompts that its page suggests; empty if it has no chat.
     prompts: &'static [(&'static str, &'static str)],
 }
 
@@ -75,7 +75,7 @@ const EXAMPLES: [Example; 7] = [
     },
 ];
 
-/// Makes credentials, workflows and the webhook, and has the handbook learned; returns how many workflows there are.
+/// Creates credentials, workflows and the webhook, and runs `learn` on the handbook; returns the number of workflows.
 pub(in super::super) async fn ready(client: &Client, practice: &Practice) -> Result<usize, Failure> {
     let base = &practice.services;
     let secrets = [
@@ -163,7 +163,7 @@ async fn publish(client: &Client, example: &Example, base: &str) -> Result<(), C
     Ok(())
 }
 
-/// Says how to try each. `address`: the option that names the service, if it is needed.
+/// Explains how to try each. `address` is the option that selects the service, if it is needed.
 pub(in super::super) async fn tell(client: &Client, callboard: &str, address: &str) -> Result<(), Failure> {
     let paint = Paint::stdout();
     let base = client.base().trim_end_matches('/');

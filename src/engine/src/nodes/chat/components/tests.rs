@@ -50,7 +50,7 @@ fn invalid_components_are_reported() {
             json!({"type": "Card", "status": {"text": "s", "icon": "nope"}}),
             vec!["/widget/status/icon choice"],
         ),
-        // What belongs to the application is not a component.
+        // Application data is not a component.
         (
             json!({"type": "Card", "children": [{"type": "Button", "onClickAction": {"type": "a", "payload": {"children": 1, "id": 2}}}]}),
             vec![],

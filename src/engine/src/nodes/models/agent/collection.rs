@@ -1,4 +1,4 @@
-//! Tools of an agent over a collection of the app that started the run: one for each way of using it.
+//! Agent tools for a collection in the app that started the run: one tool per operation.
 
 use serde_json::{Value, json};
 use wire::FieldError;
@@ -13,15 +13,15 @@ use crate::nodes::plan_body;
 use crate::schema;
 
 const VERBS: [&str; 3] = ["read", "create", "update"];
-/// Bytes of the longest name of a tool.
+/// Maximum bytes in a tool name.
 const MAX_TOOL_NAME: usize = 64;
 const GET: &str = "get";
 const QUERY: &str = "query";
 const CREATE: &str = "create";
-/// What names of tools that replace records begin with.
+/// Name prefix of tools that replace records.
 pub(crate) const UPDATE: &str = "update";
 
-/// The tools of a verb: what their names begin with, and the types of their nodes.
+/// Returns a verb's tools: their name prefixes and node types.
 pub(crate) fn tools_of_verb(verb: &str) -> Vec<(&'static str, &'static str)> {
     match verb {
         "read" => vec![(GET, "collection_get"), (QUERY, "collection_query")],

@@ -14,7 +14,7 @@ use crate::nodes::models::asking;
 use crate::nodes::network::mcp_call::{mcp, server};
 use models::Tool;
 
-/// The tools of the server at `place`, as they were when it was asked first.
+/// Lists the tools of the server at `place`, as recorded when it was first asked.
 pub(super) async fn list(
     index: usize,
     place: &Map<String, Value>,
@@ -27,12 +27,12 @@ pub(super) async fn list(
         .map_err(|error| NodeError::failed(format!("the list of tools cannot be read: {error}")).into())
 }
 
-/// A call of the tool, as a node.
+/// Builds a node that calls the tool.
 pub(super) fn calling(place: &Map<String, Value>, tool: &str, arguments: &Value) -> Arc<PlanNode> {
     let mut input = place.clone();
     input.insert("tool".to_owned(), Value::String(tool.to_owned()));
     input.insert("arguments".to_owned(), arguments.clone());
-    // A tool may change something.
+    // A tool may have side effects.
     inner(Effect::Outbound, ("tool", tool), Box::new(CallTool(Value::Object(input))))
 }
 

@@ -1,8 +1,7 @@
 //! `agent`: lets a model call tools until it has an answer.
 //!
-//! Every call of the model and of a tool is a row of the journal beneath the node: `ask[0]` is its first call of the
-//! model, `ask[0].weather[1]` the second tool that this call asked for. So after a crash what was done is not done
-//! again.
+//! Every model call and tool call is a journal row below the node: `ask[0]` is its first model call,
+//! `ask[0].weather[1]` the second tool that this call requested. So finished calls are not repeated after a crash.
 
 mod collection;
 mod mcp;
@@ -28,7 +27,7 @@ use crate::nodes::models::llm::{Talk, schema_field, talk_schema};
 use crate::nodes::models::target;
 use crate::schema::Schema;
 
-/// Calls of the model unless the graph says otherwise, and the most.
+/// Default and maximum number of model calls.
 const STEPS: u32 = 10;
 const STEPS_MAX: u32 = 50;
 
@@ -54,7 +53,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     build,
 };
 
-/// What does not change while the node works; shared with the nodes that it makes.
+/// Settings that stay fixed while the node works; shared with the nodes that it creates.
 struct Settings {
     asks: Asks,
     talk: Talk,
@@ -97,7 +96,7 @@ impl Node for Agent {
         Ok(input)
     }
 
-    /// Which versions its workflows have: a resumed run continues with the same.
+    /// Records its workflows' versions: a resumed run continues with the same ones.
     fn records_start(&self) -> bool {
         self.0.tools.iter().any(|tool| tool.workflow().is_some())
     }

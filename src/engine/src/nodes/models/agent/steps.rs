@@ -1,4 +1,4 @@
-//! The steps of an agent: the model is asked, the tools that it calls run, and it is asked again.
+//! An agent's steps: the model is called, the tools that it requests run, and it is called again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,18 +23,18 @@ use crate::nodes::models::target::Chosen;
 use crate::template::as_text;
 use models::{Message, ModelRequest, Role, ToolCall};
 
-/// Tools that run at the same time.
+/// Maximum tools running at once.
 const AT_ONCE: usize = 8;
-/// Steps in a row in which no tool answered, after which the model is not asked again.
+/// Consecutive steps with only failed tools after which the model is not called again.
 const FAILED_STEPS: u32 = 3;
-/// Bytes of a tool's answer that the model is told.
+/// Maximum bytes of a tool's answer that the model receives.
 const TOLD: usize = 64 << 10;
-/// Problems of a call's arguments that the model is told.
+/// Maximum argument problems per call that the model receives.
 const PROBLEMS_TOLD: usize = 10;
-/// The slot of output that no reader receives.
+/// The output slot without a reader.
 pub(super) const SILENT: usize = usize::MAX;
 
-/// A call that an agent makes, as a node of its own.
+/// A call by an agent, as a separate node.
 pub(super) fn inner(
     effect: Effect,
     (node_type, name): (&'static str, &str),
@@ -44,14 +44,14 @@ pub(super) fn inner(
     Arc::new(PlanNode { name, node_type, effect, common, node, identity: [0; 32], makes_ids: false })
 }
 
-/// An agent at work.
+/// A working agent.
 pub(super) struct Steps {
     settings: Arc<Settings>,
     model: Chosen,
     tools: Vec<Ready>,
 }
 
-/// What a tool answered.
+/// A tool's answer.
 struct Answered {
     content: String,
     error: Option<NodeError>,
@@ -143,7 +143,7 @@ impl Steps {
             .into())
     }
 
-    /// Runs what one answer calls, several at the same time; answers come in the order of the calls.
+    /// Runs the tools that one answer requests, several at a time. Results are in request order.
     async fn call_tools(
         &self,
         step: u32,
@@ -198,7 +198,7 @@ impl Steps {
             Runs::Mcp(place) => {
                 let node = super::mcp::calling(place, &call.name, &call.arguments);
                 let ended = nested.tool(&node, &path, args, output).await;
-                // The text is for the model; with it would come the same once more.
+                // The text is for the model; other members would repeat it.
                 ended.map(|result| match result.get("text") {
                     Some(Value::String(text)) if !text.is_empty() => Value::String(text.clone()),
                     _ => result,
@@ -207,9 +207,9 @@ impl Steps {
         };
         match ended {
             Ok(result) => Ok(Answered { content: cut(as_text(&result)), error: None }),
-            // An unknown outcome stays a failure: the model must not decide whether the call was done.
+            // An unknown outcome stays a failure: the model must not decide whether the call was completed.
             Err(Failure::Failed(error)) if error.code != ErrorCode::NodeOutcomeUnknown => {
-                // Names of the journal are not for the model.
+                // Journal names are not for the model.
                 Ok(Answered::failed(NodeError { node: None, ..error }))
             }
             Err(failure) => Err(failure),
@@ -222,13 +222,13 @@ impl Answered {
         Self { content: cut(error.as_result().to_string()), error: Some(error) }
     }
 
-    /// The model's own mistake.
+    /// An error caused by the model itself.
     fn bad(message: String) -> Self {
         Self::failed(NodeError::failed(message))
     }
 }
 
-/// As much of an answer as the model is told.
+/// Truncates an answer to the bytes that the model receives.
 fn cut(mut text: String) -> String {
     if text.len() > TOLD {
         let bytes = text.len();

@@ -1,4 +1,4 @@
-//! What an agent may call. A tool is a node whose templates see the arguments as `args`.
+//! An agent's tools. A tool is a node whose templates see the arguments as `args`.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::schema::{self, Schema};
 use models::Tool;
 
 pub(super) const MOST_TOOLS: usize = 64;
-/// Kinds of tools.
+/// Tool kinds.
 const KINDS: [&str; 7] = ["node", "workflow", "http", "code", "client", "mcp", "collection"];
 
-/// A tool as the graph offers it.
+/// A tool as the graph declares it.
 pub(super) struct Offered {
     pub(super) name: String,
     description: String,
@@ -36,12 +36,12 @@ enum Does {
     Node { parameters: Value, schema: Schema, node: Arc<PlanNode> },
     /// Runs this workflow, whose inputs are the arguments.
     Workflow { workflow: String, version: Option<u32> },
-    /// Runs a tool of this MCP server, which says itself what it has.
+    /// Runs a tool on this MCP server, which lists its own tools.
     Mcp { place: Place, allow: Option<Vec<String>> },
 }
 
 impl Offered {
-    /// A tool that runs a node.
+    /// Creates a tool that runs a node.
     pub(super) fn of_node(
         name: String,
         description: String,
@@ -59,12 +59,13 @@ impl Offered {
         }
     }
 
-    /// Whether a call of it waits for a person or the page, so that the run may end meanwhile and continue as another one.
+    /// Whether its call waits for a person or the page, so that the run may end meanwhile and continue as another
+    /// run.
     pub(super) fn waits(&self) -> bool {
         matches!(&self.does, Does::Node { node, .. } if node.effect == Effect::Wait)
     }
 
-    /// The MCP server whose tools it stands for.
+    /// The MCP server whose tools it represents.
     pub(super) fn mcp(&self) -> Option<&Place> {
         match &self.does {
             Does::Mcp { place, .. } => Some(place),
@@ -100,7 +101,7 @@ pub(super) fn schema() -> Value {
             "allow": {"type": "array", "minItems": 1, "items": {"type": "string"}, "description": "Tools of the server that the model may call (default: all)."}}}]})
 }
 
-/// Reads the tools of an agent.
+/// Reads an agent's tools.
 pub(super) fn read(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Vec<Offered> {
     const SUGGESTION: &str =
         r#""tools": [{"type": "workflow", "name": "refund", "description": "…", "workflow": "refund"}]"#;
@@ -180,7 +181,7 @@ fn read_allow(fields: &mut Fields<'_>, check: &mut Check) -> Option<Vec<String>>
     Some(read)
 }
 
-/// Endpoints take no other names.
+/// Endpoints accept no other names.
 fn is_name(name: &str, pointer: &str, check: &mut Check) -> bool {
     let mut letters = name.chars();
     let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
@@ -199,7 +200,7 @@ fn read_parameters(fields: &mut Fields<'_>, check: &mut Check) -> Option<(Value,
     Some((parameters.clone(), schema))
 }
 
-/// The node that a tool is; `http`, `code` and `client` are short for one.
+/// Reads a tool's node; `http`, `code` and `client` are shorthands for one.
 fn read_node(
     (kind, name): (&str, Option<&str>),
     fields: &mut Fields<'_>,
@@ -237,25 +238,25 @@ fn read_node(
     check.with_args(|check| plan_body(&body, check))
 }
 
-/// A tool that may be called now.
+/// A callable tool.
 pub(super) struct Ready {
     /// The description that the model receives.
     pub(super) told: Tool,
     pub(super) runs: Runs,
 }
 
-/// What a call of a tool runs.
+/// The target of a tool call.
 pub(super) enum Runs {
-    /// The agent's tool at this place.
+    /// The agent's tool with this index.
     Node(usize),
-    /// This version of a workflow.
+    /// This workflow version.
     Workflow(Resolved),
-    /// The tool of the same name of this MCP server: its address and headers.
+    /// The tool with the same name on this MCP server: its address and headers.
     Mcp(Map<String, Value>),
 }
 
-/// The tools, with their workflows as they were when the node began, and those of MCP servers as they were listed then.
-/// `places` are the servers' addresses, in their order.
+/// Resolves the tools: workflows at the versions recorded when the node began, and MCP tools as listed then. `places`
+/// holds the servers' addresses in order.
 pub(super) async fn ready(
     offered: &[Offered],
     places: &Value,
@@ -297,7 +298,7 @@ pub(super) async fn ready(
 }
 
 impl Offered {
-    /// The node that it runs, and the schema of its arguments.
+    /// Returns the node that it runs, and its arguments' schema.
     pub(super) fn node(&self) -> Option<(&Arc<PlanNode>, &Schema)> {
         match &self.does {
             Does::Node { node, schema, .. } => Some((node, schema)),
